@@ -1,0 +1,95 @@
+"""Camunda 7's extensions, and those of its relatives Flowable and Activiti, which name nearly everything alike.
+
+Texts are constants unless they hold `${...}` or `#{...}`. A Java class, delegate or method expression cannot run here;
+its text becomes the topic, so that a callable can be registered under it, with a warning.
+"""
+
+from __future__ import annotations
+
+from lxml import etree
+
+from gobpm_ray.bpmn import xml
+from gobpm_ray.bpmn.extras import Extras
+from gobpm_ray.bpmn.findings import Findings, named
+from gobpm_ray.bpmn.operands import Operands
+from gobpm_ray.model.elements import Mapping
+
+NAMESPACES = {
+    "http://camunda.org/schema/1.0/bpmn": "camunda",
+    "http://flowable.org/bpmn": "flowable",
+    "http://activiti.org/bpmn": "activiti",
+}
+
+_REFUSED = frozenset({"executionListener", "taskListener", "eventListener", "connector"})
+_NOT_EXECUTED = frozenset({"field", "failedJobRetryTimeCycle", "errorEventDefinition", "mapException"})
+_CODE = ("class", "delegateExpression", "expression")
+
+
+def read(element: etree._Element, operands: Operands, findings: Findings, extras: Extras, owner: str) -> None:
+    for space, prefix in NAMESPACES.items():
+        _attributes(element, space, prefix, operands, findings, extras, owner)
+    for space, name, found in xml.extension_elements(element):
+        if space not in NAMESPACES:
+            continue
+        kind = f"{NAMESPACES[space]}:{named(found, owner)}"
+        if name in _REFUSED:
+            findings.refuse(found, owner=owner, what=kind)
+        elif name in _NOT_EXECUTED:
+            findings.warn("ignored", found, f"{kind} is not used by this engine", owner=owner)
+        elif name == "inputOutput":
+            _input_output(found, kind, operands, findings, extras, owner)
+
+
+def _attributes(
+    element: etree._Element,
+    space: str,
+    prefix: str,
+    operands: Operands,
+    findings: Findings,
+    extras: Extras,
+    owner: str,
+) -> None:
+    def value(name: str) -> str:
+        return xml.attribute(element, f"{{{space}}}{name}")
+
+    if not any(str(name).startswith(f"{{{space}}}") for name in element.attrib):
+        return
+    extras.assignee = extras.assignee or operands.optional(value("assignee"))
+    extras.candidate_users = extras.candidate_users or operands.optional(value("candidateUsers"))
+    extras.candidate_groups = extras.candidate_groups or operands.optional(value("candidateGroups"))
+    extras.due = extras.due or operands.optional(value("dueDate"))
+    extras.follow_up = extras.follow_up or operands.optional(value("followUpDate"))
+    extras.priority = extras.priority or operands.optional(value("priority"))
+    extras.form = extras.form or value("formKey") or value("formRef")
+    extras.result_variable = extras.result_variable or value("resultVariable") or value("resultVariableName")
+    if extras.topic:
+        return
+    if topic := value("topic"):
+        extras.topic = topic
+    elif code := next((name for name in _CODE if value(name)), ""):
+        extras.topic = value(code)
+        wanted = f"{prefix}:{code} of {named(element)} names code of another engine"
+        findings.warn("foreign_code", element, f"{wanted}: register a callable as '{extras.topic}'", owner=owner)
+    elif (built_in := value("type")) and built_in not in ("external", "external-worker"):
+        extras.topic = built_in
+        wanted = f"{prefix}:type of {named(element)} names a built-in of another engine"
+        findings.warn("foreign_code", element, f"{wanted}: register a callable as '{built_in}'", owner=owner)
+
+
+def _input_output(
+    found: etree._Element, kind: str, operands: Operands, findings: Findings, extras: Extras, owner: str
+) -> None:
+    if extras.inputs or extras.outputs:
+        return
+    for parameter in found:
+        name, target = xml.local(parameter), xml.attribute(parameter, "name")
+        if name not in ("inputParameter", "outputParameter"):
+            continue
+        if not target:
+            findings.error("missing_target", parameter, f"{kind} has a parameter without a name", owner=owner)
+        elif len(parameter):
+            shape = xml.local(parameter[0])
+            findings.refuse(parameter, owner=owner, what=f"the {shape} in parameter '{target}' of {kind}")
+        else:
+            into = extras.inputs if name == "inputParameter" else extras.outputs
+            into.append(Mapping(target, operands.operand(xml.text(parameter))))

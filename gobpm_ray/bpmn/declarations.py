@@ -1,0 +1,132 @@
+"""What stands beside the processes and is referred to by id: messages, signals, event definitions, correlation.
+
+Correlation by BPMN 8.4.2 is read in its simple case: a message with one retrieval expression, whose property is alone
+in its correlation key and bound by the receiving process' subscription. A vendor's key on the message comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from lxml import etree
+
+from gobpm_ray.bpmn import xml
+from gobpm_ray.bpmn.extensions import read_extras
+from gobpm_ray.bpmn.findings import Findings, named
+from gobpm_ray.bpmn.operands import Operands
+from gobpm_ray.bpmn.tables import EVENT_DEFINITIONS, REFUSED
+from gobpm_ray.model.elements import Expression, MessageDefinition, SignalDefinition
+
+Side = Literal["catch", "throw", "start"]
+"""Where a message is named: a process' start correlates by name alone, for nothing exists yet to take a key from."""
+
+
+class Declarations:
+    """The document's root elements by id."""
+
+    def __init__(self, definitions: etree._Element, operands: Operands) -> None:
+        self._operands = operands
+        self._messages: dict[str, etree._Element] = {}
+        self._signals: dict[str, etree._Element] = {}
+        self._events: dict[str, etree._Element] = {}
+        self._retrievals: dict[str, list[tuple[str, etree._Element]]] = {}
+        """message id -> (property id, retrieval expression)"""
+        self._key_properties: dict[str, tuple[str, ...]] = {}
+        for kind, element in xml.bpmn_children(definitions):
+            element_id = xml.attribute(element, "id")
+            if kind == "message":
+                self._messages.setdefault(element_id, element)
+            elif kind == "signal":
+                self._signals.setdefault(element_id, element)
+            elif kind in EVENT_DEFINITIONS or (kind in REFUSED and kind.endswith("EventDefinition")):
+                self._events.setdefault(element_id, element)
+            elif kind == "correlationProperty":
+                for retrieval in element.findall(f"{{{xml.MODEL}}}correlationPropertyRetrievalExpression"):
+                    message = unprefixed(xml.attribute(retrieval, "messageRef"))
+                    self._retrievals.setdefault(message, []).append((element_id, retrieval))
+        for key in definitions.iter(f"{{{xml.MODEL}}}correlationKey"):
+            references = tuple(unprefixed(ref) for ref in xml.texts(key, "correlationPropertyRef"))
+            self._key_properties[xml.attribute(key, "id")] = references
+
+    def event_definition(self, reference: str) -> etree._Element | None:
+        """The event definition at the root that an `eventDefinitionRef` names."""
+        return _lookup(self._events, reference)
+
+    def signal(self, element: etree._Element, findings: Findings, owner: str) -> SignalDefinition:
+        """The signal that the element's `signalRef` names; without one, a definition without a name."""
+        reference = xml.attribute(element, "signalRef")
+        if not reference:
+            return SignalDefinition()
+        signal = _lookup(self._signals, reference)
+        if signal is None:
+            _unknown(element, "signal", reference, findings, owner)
+            return SignalDefinition(name=reference)
+        return SignalDefinition(name=xml.attribute(signal, "name") or xml.attribute(signal, "id"))
+
+    def message(
+        self, element: etree._Element, side: Side, process: etree._Element, findings: Findings, owner: str
+    ) -> MessageDefinition:
+        """The message that the element's `messageRef` names, with its key on this side of the exchange."""
+        reference = xml.attribute(element, "messageRef")
+        if not reference:
+            return MessageDefinition()
+        message = _lookup(self._messages, reference)
+        if message is None:
+            _unknown(element, "message", reference, findings, owner)
+            return MessageDefinition(name=reference)
+        name = xml.attribute(message, "name") or xml.attribute(message, "id")
+        if side == "start":
+            return MessageDefinition(name=name)
+        key = read_extras(message, self._operands, findings).key
+        if key is None:
+            key = self._correlated(message, side, process, findings)
+        return MessageDefinition(name=name, key=key)
+
+    def _correlated(
+        self, message: etree._Element, side: Side, process: etree._Element, findings: Findings
+    ) -> Expression | None:
+        retrievals = self._retrievals.get(xml.attribute(message, "id"), [])
+        if not retrievals:
+            return None
+        if len(retrievals) > 1:
+            findings.refuse(message, what=f"correlation of {named(message)} by several properties")
+            return None
+        property_id, retrieval = retrievals[0]
+        path = xml.child(retrieval, "messagePath")
+        if side == "throw" and path is not None:
+            return self._operands.formal(path)
+        binding = next(_bindings(process, property_id), None)
+        if binding is None:
+            findings.refuse(message, what=f"correlation of {named(message)} without a subscription of the process")
+            return None
+        subscription, data_path = binding
+        key = unprefixed(xml.attribute(subscription, "correlationKeyRef"))
+        properties = self._key_properties.get(key, (property_id,))
+        if len(properties) > 1 or data_path is None:
+            findings.refuse(subscription, what=f"{named(subscription)} with several properties or without a data path")
+            return None
+        return self._operands.formal(data_path)
+
+
+def _bindings(process: etree._Element, property_id: str) -> Iterator[tuple[etree._Element, etree._Element | None]]:
+    """(subscription, data path) of each binding of the property."""
+    for subscription in process.findall(f"{{{xml.MODEL}}}correlationSubscription"):
+        for binding in subscription.findall(f"{{{xml.MODEL}}}correlationPropertyBinding"):
+            if unprefixed(xml.attribute(binding, "correlationPropertyRef")) == property_id:
+                yield subscription, xml.child(binding, "dataPath")
+
+
+def unprefixed(reference: str) -> str:
+    """The local part of a QName: references may carry a namespace prefix, ids never do (they are NCNames)."""
+    return reference.rpartition(":")[2]
+
+
+def _lookup(table: dict[str, etree._Element], reference: str) -> etree._Element | None:
+    # The whole text first: ids that are no NCNames may hold a colon of their own.
+    return table.get(reference, table.get(unprefixed(reference)))
+
+
+def _unknown(element: etree._Element, kind: str, reference: str, findings: Findings, owner: str) -> None:
+    message = f"{named(element, owner)} refers to the {kind} '{reference}', which does not exist"
+    findings.error("unknown_reference", element, message, owner=owner)

@@ -1,0 +1,1 @@
+"""The command line: the engine's front door for people and shell scripts."""

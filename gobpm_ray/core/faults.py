@@ -1,0 +1,40 @@
+"""What can be wrong with one token's content: named by a stable code, shown as an incident, never raised outside.
+
+The code also says where an operator's retry goes on: what was already done is not done again.
+"""
+
+from __future__ import annotations
+
+from gobpm_ray.errors import GobpmError
+
+FAILURE = "failure"
+"""The work was reported as failed. Retry does the work again; boundary events stayed armed with their deadlines."""
+SEALED = "sealed"
+"""A crash cut the attempt off (N10). Retry does the work again."""
+OUTPUT = "output"
+"""The activity is done and its outputs could not be bound. Retry binds them again; resolve assigns other ones."""
+FLOW = "flow"
+"""The node is done and no way out of it was found. Retry looks for one again."""
+NO_WAY_OUT = "no_way_out"
+ENDLESS_LOOP = "endless_loop"
+DEADLOCK = "deadlock"
+NO_START = "no_start"
+INVALID_KEY = "invalid_key"
+NEVER_FIRES = "never_fires"
+INVALID_TASK = "invalid_task"
+
+_LONGEST_CAUSE = 500
+
+
+class Fault(GobpmError):
+    """Content that this token cannot go on with."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def one_line(error: object) -> str:
+    """The cause as an incident shows it."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= _LONGEST_CAUSE else text[: _LONGEST_CAUSE - 1] + "…"

@@ -1,0 +1,266 @@
+"""A process made ready to run: adjacency, starts, boundaries and compiled expressions, each looked up once.
+
+A `Program` is immutable and shared by every instance of its definition on a host. It knows how elements hang together
+and which family executes each; it knows nothing of an instance, and whether the model is valid was asked before
+(`gobpm_ray.model.validate`): here only what cannot be compiled at all is refused.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+
+from gobpm_ray.core.keys import message_key, signal_key
+from gobpm_ray.core.nodes import FAMILIES
+from gobpm_ray.core.nodes.family import Dehydratable, Family
+from gobpm_ray.core.operands import Binding, Definition, Message, Operand, Signal, Terminate, Timer
+from gobpm_ray.errors import ExpressionError, GobpmError, InvalidModel
+from gobpm_ray.expressions import compile_expression, compile_script
+from gobpm_ray.model.elements import (
+    LITERAL,
+    BoundaryEvent,
+    CatchEvent,
+    EndEvent,
+    EventDefinition,
+    ExclusiveGateway,
+    Expression,
+    FlowNode,
+    MessageDefinition,
+    Problem,
+    Process,
+    ReceiveTask,
+    ScriptTask,
+    SequenceFlow,
+    SignalDefinition,
+    StartEvent,
+    ThrowEvent,
+    TimerDefinition,
+    WorkTask,
+)
+from gobpm_ray.model.elements import Mapping as ModelMapping
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFlow:
+    id: str
+    target: str
+    condition: Operand | None
+    default: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProgramNode:
+    """A flow node, its surroundings resolved. Ids instead of references where the graph has cycles."""
+
+    id: str
+    element: FlowNode
+    family: Family
+    dehydratable: Dehydratable | None
+    """The family's capability; absent means resident (D2)."""
+    scope: str
+    incoming: tuple[str, ...]
+    outgoing: tuple[ProgramFlow, ...]
+    conditional: bool
+    """Some outgoing flow has a condition that counts, so leaving has to choose."""
+    inputs: tuple[Binding, ...]
+    outputs: tuple[Binding, ...]
+    definitions: tuple[Definition, ...]
+    terminates: bool
+    boundaries: tuple[str, ...]
+    rivals: frozenset[str]
+    """Of its boundaries the interrupting ones: they race with the activity's own wait."""
+    operands: Mapping[str, Operand]
+    """Every expression that is an attribute of the element, by the attribute's name (assignee, due, ...)."""
+    script: Callable[[Mapping[str, object], int], dict[str, object]] | None = None
+    """Statements; a script that is one expression stands in `operands` instead."""
+    job: bool = False
+    """Its work waits for a worker as a job, instead of being called in the host."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    process: Process
+    version: int
+    nodes: Mapping[str, ProgramNode]
+    starts: Mapping[str, tuple[str, ...]]
+    """Scope (process id or sub-process id) -> the nodes where a token begins when it is entered: the none start events,
+    or, in a scope without any start event, every node that nothing leads to (BPMN 13.3.4)."""
+    triggered: tuple[str, ...]
+    """Root start events with a definition, and receive tasks that instantiate, in document order."""
+    scopes: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def id(self) -> str:
+        return self.process.id
+
+
+def compile_process(
+    process: Process, version: int = 1, *, jobs: Callable[[WorkTask], bool] = lambda _: False
+) -> Program:
+    """The process as a `Program`. `jobs` says of a service or send task whether it is a job or a call of the host.
+
+    Raises InvalidModel, naming every element whose expression does not compile or whose flow leads nowhere."""
+    return _Compiler(process, jobs).program(version)
+
+
+class _Compiler:
+    def __init__(self, process: Process, jobs: Callable[[WorkTask], bool]) -> None:
+        self.process = process
+        self.jobs = jobs
+        self.problems: list[Problem] = []
+        self.incoming: defaultdict[str, list[str]] = defaultdict(list)
+        for flow in process.flows.values():
+            self.incoming[flow.target].append(flow.id)
+
+    def program(self, version: int) -> Program:
+        process = self.process
+        attached: defaultdict[str, list[str]] = defaultdict(list)
+        for element in process.nodes.values():
+            if isinstance(element, BoundaryEvent):
+                attached[element.attached_to].append(element.id)
+        nodes = {element.id: self.node(element, tuple(attached[element.id])) for element in process.nodes.values()}
+        if self.problems:
+            rest = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+            raise InvalidModel(f"process '{process.id}': {self.problems[0].message}{rest}", tuple(self.problems))
+        scopes = frozenset(element.scope or process.id for element in process.nodes.values()) | {process.id}
+        return Program(
+            process=process,
+            version=version,
+            nodes=MappingProxyType(nodes),
+            starts=MappingProxyType({scope: self.starts(scope) for scope in scopes}),
+            triggered=tuple(
+                element.id
+                for element in process.nodes.values()
+                if element.scope in ("", process.id)
+                and (
+                    (isinstance(element, StartEvent) and element.definitions)
+                    or (isinstance(element, ReceiveTask) and element.instantiate and not self.incoming[element.id])
+                )
+            ),
+            scopes=scopes,
+        )
+
+    def starts(self, scope: str) -> tuple[str, ...]:
+        inside = [element for element in self.process.nodes.values() if (element.scope or self.process.id) == scope]
+        events = [element for element in inside if isinstance(element, StartEvent)]
+        if events:
+            return tuple(event.id for event in events if not event.definitions)
+        return tuple(
+            element.id
+            for element in inside
+            if not self.incoming[element.id]
+            and not isinstance(element, BoundaryEvent)
+            and not (isinstance(element, ReceiveTask) and element.instantiate)
+        )
+
+    def node(self, element: FlowNode, boundaries: tuple[str, ...]) -> ProgramNode:
+        default = element.default if isinstance(element, ExclusiveGateway) else ""
+        outgoing = tuple(
+            self.flow(self.process.flows[flow], default) for flow in element.outgoing if self.known(element, flow)
+        )
+        family = FAMILIES[type(element)]
+        script = None
+        operands = {
+            name: self.operand(element, name, value)
+            for name in (attribute.name for attribute in fields(element))
+            if isinstance(value := getattr(element, name), Expression) and not _statements(element, value)
+        }
+        if isinstance(element, ScriptTask) and _statements(element, element.script):
+            script = self.statements(element)
+        definitions = tuple(self.definition(element, definition) for definition in _definitions(element))
+        return ProgramNode(
+            id=element.id,
+            element=element,
+            family=family,
+            dehydratable=family if isinstance(family, Dehydratable) else None,
+            scope=element.scope or self.process.id,
+            incoming=tuple(self.incoming[element.id]),
+            outgoing=outgoing,
+            conditional=any(flow.condition is not None or flow.default for flow in outgoing),
+            inputs=self.bindings(element, "input", element.inputs),
+            outputs=self.bindings(element, "output", element.outputs),
+            definitions=definitions,
+            terminates=any(isinstance(definition, Terminate) for definition in definitions),
+            boundaries=boundaries,
+            rivals=frozenset(boundary for boundary in boundaries if self.interrupts(boundary)),
+            operands=MappingProxyType(operands),
+            script=script,
+            job=isinstance(element, WorkTask) and not _sends(element) and self.jobs(element),
+        )
+
+    def interrupts(self, boundary: str) -> bool:
+        element = self.process.nodes[boundary]
+        return isinstance(element, BoundaryEvent) and element.interrupting
+
+    def known(self, element: FlowNode, flow_id: str) -> bool:
+        flow = self.process.flows.get(flow_id)
+        if flow is not None and flow.target in self.process.nodes:
+            return True
+        self.problem(element, f"{element.type} '{element.id}' has the outgoing flow '{flow_id}', which leads nowhere")
+        return False
+
+    def flow(self, flow: SequenceFlow, default: str) -> ProgramFlow:
+        # A condition on the default flow is ignored (BPMN 8.3.13), whatever it says.
+        is_default = flow.default or flow.id == default
+        condition = None if flow.condition is None or is_default else self.operand(flow, "condition", flow.condition)
+        return ProgramFlow(flow.id, flow.target, condition, is_default)
+
+    def definition(self, element: FlowNode, definition: EventDefinition) -> Definition:
+        try:
+            if isinstance(definition, TimerDefinition):
+                return Timer(definition.kind, self.operand(element, "timer", definition.value))
+            if isinstance(definition, MessageDefinition):
+                key = None if definition.key is None else self.operand(element, "correlation key", definition.key)
+                return Message(definition.name, key, message_key(definition.name))
+            if isinstance(definition, SignalDefinition):
+                return Signal(definition.name, signal_key(definition.name))
+        except GobpmError as error:
+            self.problem(element, f"{element.type} '{element.id}': {error}")
+        return Terminate()
+
+    def bindings(self, element: FlowNode, what: str, mappings: tuple[ModelMapping, ...]) -> tuple[Binding, ...]:
+        return tuple(
+            Binding(mapping.target, self.operand(element, f"{what} '{mapping.target}'", mapping.source))
+            for mapping in mappings
+        )
+
+    def operand(self, element: FlowNode | SequenceFlow, use: str, expression: Expression) -> Operand:
+        text = expression.text
+        if expression.language == LITERAL:
+            return Operand(text, lambda _variables, _now: text)
+        try:
+            return Operand(text, compile_expression(text, expression.language).evaluate)
+        except ExpressionError as error:
+            self.problem(element, f"'{element.id}' has a {use} that cannot be read: {error}")
+            return Operand(text, lambda _variables, _now: None)
+
+    def statements(self, element: ScriptTask) -> Callable[[Mapping[str, object], int], dict[str, object]] | None:
+        try:
+            return compile_script(element.script.text, element.script.language).run
+        except ExpressionError as error:
+            self.problem(element, f"'{element.id}' has a script that cannot be read: {error}")
+            return None
+
+    def problem(self, element: FlowNode | SequenceFlow, message: str) -> None:
+        self.problems.append(Problem("uncompilable", element.id, " ".join(message.split()), element.line))
+
+
+def _definitions(element: FlowNode) -> tuple[EventDefinition, ...]:
+    if isinstance(element, StartEvent | EndEvent | CatchEvent | ThrowEvent | BoundaryEvent):
+        return element.definitions
+    if isinstance(element, ReceiveTask):
+        return (element.message,)
+    if isinstance(element, WorkTask) and element.message is not None and _sends(element):
+        return (element.message,)
+    return ()
+
+
+def _sends(task: WorkTask) -> bool:
+    """It throws a message itself; nothing is registered for it and no worker is asked."""
+    return task.type == "sendTask" and task.message is not None and not task.topic
+
+
+def _statements(element: FlowNode, value: Expression) -> bool:
+    return isinstance(element, ScriptTask) and value is element.script and value.language == "python"

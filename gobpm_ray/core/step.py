@@ -1,0 +1,146 @@
+"""What goes into a step of the core and what comes out: triggers in; arms, withdrawals, sends, effects, history out.
+
+Frozen values; the runtime turns a `Step` into one commit of the store. Nothing here knows a store's row format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gobpm_ray.core.state import InstanceState
+
+TriggerKind = Literal[
+    "start", "timer", "message", "signal", "task", "job", "done", "failed", "retry", "resolve", "cancel", "set"
+]
+"""`task` and `job`: completions from outside. `done` and `failed`: the report of an effect that this host ran itself;
+they
+never pass the store's inbox. `retry` and `resolve` are addressed to an incident's wait; `cancel` and `set` to the
+instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """One thing that happened to an instance. Matching has been done: `wait` names what it is for."""
+
+    id: str
+    """Delivery id; unique."""
+    kind: TriggerKind
+    wait: str = ""
+    """The wait it satisfied; '' when addressed to the instance (start, cancel, set); for done and failed the
+    track's effect key `track:node:visit`."""
+    seq: int = 0
+    values: dict[str, object] = field(default_factory=dict)
+    """start: variables; message, signal, task, job, done, resolve: outputs; set: variables."""
+    node: str = ""
+    """start: the start event, '' for the none start. failed: unused."""
+    cause: str = ""
+    """failed: one line that a person can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A new wait to be held durably. Only new waits are armed; a kept one is never touched (promise 6)."""
+
+    wait: str
+    kind: str
+    """timer | message | signal | task | job | incident"""
+    node: str
+    """The element that waits, for people: the catch event, boundary event, task or gateway arm."""
+    track: str
+    scope: str
+    depth: int
+    """Nesting depth of the scope: the innermost wait of an instance wins (design section 7, route)."""
+    key: str = ""
+    """Canonical key (`gobpm_ray.core.keys`) of a message or signal."""
+    deadline: int | None = None
+    group: str = ""
+    """Race group: a trigger for one withdraws all waits of the group at delivery; '' races with nobody."""
+    repeat: bool = False
+    """A match leaves it armed (non-interrupting message and signal boundaries). Timers never repeat: the core arms
+    the next occurrence as a wait of its own."""
+    task: TaskRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """What the task holder and the accepting script need of a human task or a job: frozen when it is created."""
+
+    node: str
+    name: str = ""
+    assignee: str = ""
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    due: int | None = None
+    follow_up: int | None = None
+    priority: int = 50
+    form: str = ""
+    topic: str = ""
+    """Jobs only."""
+    inputs: dict[str, object] = field(default_factory=dict)
+    """Mapped inputs shown to the person or worker; empty without mappings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Something accepted inside the commit: a throw is an accept (promise 3)."""
+
+    id: str
+    """`instance:track:node:visit[:n]`"""
+    kind: Literal["message", "signal"]
+    name: str
+    key: str
+    """Canonical key."""
+    values: dict[str, object] = field(default_factory=dict)
+    ttl: int | None = None
+    """Milliseconds; None: the engine's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An effect: call what is registered under `topic` with `inputs`, and report `done` or `failed` with `effect_key`
+    as the trigger's wait. The idempotency key handed to the callable is `instance:` + effect_key."""
+
+    effect_key: str
+    """`track:node:visit`"""
+    track: str
+    node: str
+    topic: str
+    inputs: dict[str, object]
+    idempotent: bool
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One line of an instance's compact history, newest last."""
+
+    event: Literal["started", "woken", "node", "incident", "retried", "resolved", "set", "overtaken", "sealed", "ended"]
+    at: int
+    node: str = ""
+    """node: the flow node that completed, once per completion: this is what `trace` lists."""
+    detail: str = ""
+    """started: the delivery that did it (a throw's names its instance); woken: the trigger's kind; incident: the cause;
+    ended: the outcome. Never a payload."""
+
+
+@dataclass(slots=True)
+class Step:
+    """The outcome of one `advance`: all of it goes into one commit, or none."""
+
+    state: InstanceState
+    changed: set[str] = field(default_factory=set)
+    """Names of parts to write: `h`, `t<track>`, `s<scope>`."""
+    removed: set[str] = field(default_factory=set)
+    arms: list[Arm] = field(default_factory=list)
+    withdrawals: list[str] = field(default_factory=list)
+    sends: list[Send] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    """Effect keys whose result no longer matters; the host discards (and where it can, stops) them."""
+    history: list[HistoryEntry] = field(default_factory=list)
+    overtaken: list[Trigger] = field(default_factory=list)
+    """Triggers whose wait an earlier one had ended: messages go back to routing, the rest end visibly."""
+    outcome: Literal["", "completed", "terminated"] = ""
+    """Set when the instance ended: `terminated` only by cancel (a terminate end completes)."""

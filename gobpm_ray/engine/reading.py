@@ -1,0 +1,223 @@
+"""Everything that is only looked at: instances, tasks, incidents, facts, the population. Nothing here changes the
+store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from actors.registry import supervisor_is_alive, take_census
+from gobpm_ray.checkpoint import rows
+from gobpm_ray.engine.base import Base
+from gobpm_ray.engine.instance_views import instance_view
+from gobpm_ray.engine.views import ENDED, Fact, IncidentView, InstanceView, TaskInfo, Top
+from gobpm_ray.errors import UnknownInstance, UnknownProcess, UnknownTask
+from gobpm_ray.model.elements import Process
+from gobpm_ray.runtime.ports import InstanceRecord, Store, TaskView
+from gobpm_ray.runtime.programs import Programs
+from gobpm_ray.settings import Settings
+
+PAGE = 500
+
+
+class Reading(Base):
+    """See the module's docstring."""
+
+    def __init__(self, store: Store, settings: Settings | None = None, *, signing_key: bytes | None = None) -> None:
+        super().__init__(store, settings, signing_key=signing_key)
+        self._programs = Programs(store)
+
+    def _forget(self) -> None:
+        """Nothing is known any more but what the store says."""
+        self._programs = Programs(self.store)
+
+    # --- instances
+    def inspect(self, instance_id: str) -> InstanceView:
+        """Everything about one instance, as one consistent read; UnknownInstance."""
+        record = self.store.instance(instance_id)
+        if record is None:
+            raise UnknownInstance(f"instance {instance_id}: unknown, or ended and past its retention")
+        return self._view(record)
+
+    def list_instances(
+        self, *, process_id: str = "", ended: bool | None = None, state: str = "", limit: int = 1_000
+    ) -> list[InstanceView]:
+        """Instances, oldest first; `ended` None: both living and ended ones."""
+        found: list[InstanceView] = []
+        for view in self._instances(ended):
+            if (not process_id or view.process_id == process_id) and (not state or view.state == state):
+                found.append(view)
+                if len(found) == limit:
+                    break
+        return found
+
+    def _view(self, record: InstanceRecord) -> InstanceView:
+        return instance_view(record, self._programs.get(record.process_id, record.process_version))
+
+    def _instances(self, ended: bool | None = None) -> Iterator[InstanceView]:
+        after = 0
+        while page := self.store.instances(ended=ended, after_seq=after, limit=PAGE):
+            for seq, instance_id in page:
+                after = seq
+                # It may have ended and gone between the two reads.
+                if (record := self.store.instance(instance_id)) is not None:
+                    yield self._view(record)
+
+    def status(self, instance_id: str) -> str:
+        """active | suspended | completed | terminated, without reading the instance; UnknownInstance."""
+        status = self.store.status(instance_id)
+        if status is None:
+            raise UnknownInstance(f"instance {instance_id}: unknown, or ended and past its retention")
+        return status
+
+    def wait(
+        self, instance_id: str, timeout: float = 60.0, *, until: Literal["ended", "waiting"] = "ended"
+    ) -> InstanceView:
+        """The instance when it has ended; or, with `until="waiting"`, as soon as only an outside trigger or a deadline
+        moves it on. NotInTime after `timeout` seconds of real time."""
+
+        def reached() -> bool:
+            self._settle()
+            if until == "ended":
+                return self.status(instance_id) in ENDED
+            view = self.inspect(instance_id)
+            return view.ended or not view.moving
+
+        self._poll(reached, timeout, f"instance {instance_id}: waited for it to be {until}")
+        return self.inspect(instance_id)
+
+    # --- human tasks and jobs
+    def tasks(
+        self,
+        *,
+        instance_id: str = "",
+        node: str = "",
+        user: str = "",
+        groups: Sequence[str] = (),
+        limit: int = 1_000,
+    ) -> list[TaskInfo]:
+        """Open human tasks, oldest first; with `user` or `groups` those that this person owns or may claim."""
+        found = (task for task in self._open("task", instance_id) if not node or task.node == node)
+        mine = (task for task in found if not (user or groups) or _may_see(task, user, groups))
+        return [task for task, _ in zip(mine, range(limit), strict=False)]
+
+    def jobs(self, *, topic: str = "", instance_id: str = "", node: str = "", limit: int = 1_000) -> list[TaskInfo]:
+        """Open jobs, oldest first."""
+        found = (
+            job
+            for job in self._open("job", instance_id)
+            if (not topic or job.topic == topic) and (not node or job.node == node)
+        )
+        return [job for job, _ in zip(found, range(limit), strict=False)]
+
+    def task(self, name: str, kind: Literal["task", "job"] = "task") -> TaskInfo:
+        """The open task (or job) of an exact id, or else the oldest one of this node id; UnknownTask."""
+        if "/" in name:
+            view = self.store.task(name)
+            if view is not None and view.kind == kind:
+                return _task_info(view)
+        else:
+            for found in self._open(kind, ""):
+                if found.node == name:
+                    return found
+        raise UnknownTask(f"{kind} {name}: none is open by this id")
+
+    def _open(self, kind: str, instance_id: str) -> Iterator[TaskInfo]:
+        # A store's page is by seq and a row does not tell its own; a page that is full is asked for again, larger.
+        size = PAGE
+        views = self.store.tasks(kind, instance_id, size)
+        while len(views) == size:
+            size *= 4
+            views = self.store.tasks(kind, instance_id, size)
+        yield from map(_task_info, views)
+
+    # --- incidents, facts, population
+    def incidents(self, instance_id: str = "") -> list[IncidentView]:
+        """Open incidents of one instance, or of all living ones."""
+        if instance_id:
+            return list(self.inspect(instance_id).incidents)
+        return [incident for view in self._instances(ended=False) for incident in view.incidents]
+
+    def facts(self, after: str = "0", limit: int = 1_000) -> list[Fact]:
+        """What happened after the fact of that id, oldest first (D14)."""
+        found = []
+        for fact_id, row in self.store.facts(after, limit):
+            data = rows.read_fact(row)
+            found.append(Fact(fact_id, str(data.pop("fact", "")), data))
+        return found
+
+    def top(self) -> Top:
+        """The engine at a glance."""
+        counts, actors = self.store.population(), take_census(self.store)
+        return Top(
+            resident=counts.resident,
+            free=actors.free,
+            spares=actors.spares,
+            ready=counts.ready,
+            oldest_ready_ms=counts.oldest_ready_ms,
+            waiting=counts.waiting,
+            due=counts.due,
+            pending=counts.pending,
+            parked=counts.parked,
+            incidents=counts.incidents,
+            actors=actors.actors,
+        )
+
+    def supervised(self) -> bool:
+        """Somebody keeps actors for what is ready; False: what is accepted waits until the engine is started."""
+        return supervisor_is_alive(self.store, time.time_ns() // 1_000_000)
+
+    def now(self) -> int:
+        """The business time, in milliseconds."""
+        return self.store.now()
+
+    # --- definitions
+    def processes(self) -> list[tuple[str, int]]:
+        """(process id, newest version) of all that is deployed."""
+        return self.store.definitions()
+
+    def process(self, process_id: str, version: int = 0) -> Process:
+        """The model of a deployed process; `version` 0: the newest. UnknownProcess."""
+        definition = self.store.definition(process_id, version)
+        if definition is None:
+            raise unknown_process(process_id, version, [known for known, _ in self.store.definitions()])
+        return self._programs.get(process_id, definition.version).process
+
+
+def unknown_process(process_id: str, version: int, known: Sequence[str]) -> UnknownProcess:
+    which = f" version {version}" if version else ""
+    deployed = f"deployed: {', '.join(known[:10])}" if known else "nothing is deployed"
+    return UnknownProcess(f"process {process_id}{which}: not deployed ({deployed})")
+
+
+def _task_info(view: TaskView) -> TaskInfo:
+    row = rows.read_task_row(view.row, f"task {view.id}")
+    return TaskInfo(
+        id=view.id,
+        instance_id=view.instance_id,
+        process_id=view.process_id,
+        node=row.node,
+        kind=view.kind,
+        name=row.name,
+        owner=view.owner,
+        assignee=row.assignee,
+        users=row.users,
+        groups=row.groups,
+        required=row.required,
+        created_ms=view.created,
+        due_ms=row.due,
+        follow_up_ms=row.follow_up,
+        priority=row.priority,
+        form=row.form,
+        topic=row.topic,
+        inputs=row.inputs,
+    )
+
+
+def _may_see(task: TaskInfo, user: str, groups: Sequence[str]) -> bool:
+    if task.owner:
+        return task.owner == user
+    if not task.users and not task.groups:
+        return True
+    return user in task.users or bool(set(groups) & set(task.groups))

@@ -1,0 +1,178 @@
+"""A process while it is being built: nodes and flows as they were added, free ids, operands as Python gives them.
+
+It knows how a builder's arguments become model values. It validates nothing but what it could not hold: an id twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping as Dict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from gobpm_ray.errors import InvalidModel
+from gobpm_ray.model.elements import (
+    EventDefinition,
+    ExclusiveGateway,
+    Expression,
+    FlowNode,
+    Mapping,
+    MessageDefinition,
+    Process,
+    SequenceFlow,
+    SignalDefinition,
+    TimerDefinition,
+    literal,
+)
+
+Operand = str | Expression
+"""`"=..."` is FEEL, any other text a constant; an `Expression` is itself."""
+Timer = str | timedelta | datetime | TimerDefinition
+"""A text's kind is read off it: `P...` a duration, `R...` or five fields a cycle, else a date; an expression is a
+duration. `after`, `at_date` and `every` say it where that guess is wrong."""
+
+
+def after(value: Operand) -> TimerDefinition:
+    """A timer that is due a duration after it was armed."""
+    return TimerDefinition(kind="duration", value=operand(value))
+
+
+def at_date(value: Operand) -> TimerDefinition:
+    """A timer that is due at a point in time."""
+    return TimerDefinition(kind="date", value=operand(value))
+
+
+def every(value: Operand) -> TimerDefinition:
+    """A timer that repeats: `R3/PT10M`, or cron."""
+    return TimerDefinition(kind="cycle", value=operand(value))
+
+
+def operand(value: Operand) -> Expression:
+    if isinstance(value, Expression):
+        return value
+    return Expression(value[1:].strip(), "feel") if value.startswith("=") else literal(value)
+
+
+def correlation(key: Operand | None) -> Expression | None:
+    """A correlation key: unmarked text is an expression too, because a constant would correlate with everybody."""
+    return Expression(key) if isinstance(key, str) and not key.startswith(("=", "${")) else optional(key)
+
+
+def optional(value: Operand | None) -> Expression | None:
+    return None if value is None else operand(value)
+
+
+def names(value: Operand | Sequence[str] | None) -> Expression | None:
+    """Candidates: one operand, or a sequence of constants."""
+    if value is None or isinstance(value, str | Expression):
+        return optional(value)
+    return Expression(json.dumps(list(value), ensure_ascii=False), "feel")
+
+
+def condition(value: str | Expression, language: str) -> Expression:
+    if isinstance(value, Expression):
+        return value
+    text = value.strip()
+    return Expression(text[1:].strip(), "feel") if text.startswith("=") else Expression(text, language)
+
+
+def mappings(given: Dict[str, Operand] | None) -> tuple[Mapping, ...]:
+    return tuple(Mapping(target, operand(source)) for target, source in (given or {}).items())
+
+
+def timer_definition(value: Timer) -> TimerDefinition:
+    if isinstance(value, TimerDefinition):
+        return value
+    if isinstance(value, datetime):
+        return at_date(value.isoformat())
+    if isinstance(value, timedelta):
+        return after(f"PT{value.total_seconds():.3f}S")
+    if value.startswith(("=", "P", "+", "-")):
+        return after(value)
+    return every(value) if value.startswith(("R", "@", "CRON_TZ=", "TZ=")) or " " in value else at_date(value)
+
+
+def definitions(
+    *,
+    timer: Timer | None = None,
+    message: str | None = None,
+    key: Operand | None = None,
+    signal: str | None = None,
+) -> tuple[EventDefinition, ...]:
+    """One event definition per argument given; more than one is the validator's to refuse."""
+    found: list[EventDefinition] = []
+    if timer is not None:
+        found.append(timer_definition(timer))
+    if message is not None:
+        found.append(MessageDefinition(name=message, key=correlation(key)))
+    if signal is not None:
+        found.append(SignalDefinition(name=signal))
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class Draft:
+    """Everything added so far, of all nesting levels."""
+
+    process_id: str
+    name: str = ""
+    executable: bool = True
+    nodes: dict[str, FlowNode] = field(default_factory=dict)
+    flows: dict[str, SequenceFlow] = field(default_factory=dict)
+    default_targets: dict[str, str] = field(default_factory=dict)
+    """exclusive gateway -> the node that its default flow leads to, where it was said before the flow was there"""
+
+    def add(self, node: FlowNode) -> None:
+        self._refuse_taken(node.id)
+        self.nodes[node.id] = node
+
+    def free_id(self, wanted: str) -> str:
+        """`wanted`, or the first of `wanted_2`, `wanted_3` ... that no element has."""
+        number, candidate = 1, wanted
+        while candidate in self.nodes or candidate in self.flows or candidate == self.process_id:
+            number += 1
+            candidate = f"{wanted}_{number}"
+        return candidate
+
+    def connect(
+        self, source: str, target: str, when: Expression | None, *, default: bool, name: str, flow_id: str | None
+    ) -> str:
+        """The new flow's id. Both ends may still be unknown: `built` looks."""
+        flow_id = flow_id or self.free_id(f"{source}_to_{target}")
+        self._refuse_taken(flow_id)
+        self.flows[flow_id] = SequenceFlow(flow_id, source, target, name=name, condition=when, default=default)
+        return flow_id
+
+    def scope_of(self, node_id: str) -> str:
+        if node_id not in self.nodes:
+            raise InvalidModel(f"process '{self.process_id}': there is no element '{node_id}' yet")
+        return self.nodes[node_id].scope
+
+    def built(self) -> Process:
+        """The process with its connections; not validated."""
+        flows = {flow.id: self._with_default(flow) for flow in self.flows.values()}
+        incoming: dict[str, list[str]] = defaultdict(list)
+        outgoing: dict[str, list[str]] = defaultdict(list)
+        for flow in flows.values():
+            outgoing[flow.source].append(flow.id)
+            incoming[flow.target].append(flow.id)
+        nodes: dict[str, FlowNode] = {}
+        for node in self.nodes.values():
+            node = replace(node, incoming=tuple(incoming[node.id]), outgoing=tuple(outgoing[node.id]))
+            if isinstance(node, ExclusiveGateway):
+                chosen = next((flow for flow in node.outgoing if flows[flow].default), "")
+                node = replace(node, default=chosen or self.default_targets.get(node.id, ""))
+            nodes[node.id] = node
+        return Process(self.process_id, self.name, self.executable, nodes, flows)
+
+    def _with_default(self, flow: SequenceFlow) -> SequenceFlow:
+        wanted = self.default_targets.get(flow.source, "")
+        return replace(flow, default=True) if wanted and wanted in (flow.target, flow.id) else flow
+
+    def _refuse_taken(self, element_id: str) -> None:
+        if not element_id:
+            raise InvalidModel(f"process '{self.process_id}': an element needs an id")
+        if element_id in self.nodes or element_id in self.flows or element_id == self.process_id:
+            raise InvalidModel(f"process '{self.process_id}': there are two elements with the id '{element_id}'")

@@ -1,0 +1,20 @@
+"""Backpressure as every store says it: what is refused, by which setting, and that nothing was stored."""
+
+from __future__ import annotations
+
+from gobpm_ray.errors import LimitReached
+from gobpm_ray.settings import Settings
+
+
+def full(what: str, setting: str, why: str) -> LimitReached:
+    """The refusal of a delivery that would pass a limit."""
+    return LimitReached(f"{what}: refused, {why} (limit: {setting}); try again later")
+
+
+def checked_payload(payload: bytes, settings: Settings, what: str) -> None:
+    """LimitReached for a payload that is too large to be carried through every step of an instance."""
+    if len(payload) > settings.max_payload:
+        raise LimitReached(
+            f"{what}: refused, its payload has {len(payload)} bytes, the limit is {settings.max_payload} "
+            "(max_payload); keep large values elsewhere and send their address"
+        )

@@ -1,0 +1,255 @@
+"""Messages, signals and deadlines in memory: publish, fold, park, expire, fire.
+
+It compares keys and deadlines; it never looks into a payload. The trigger of a start that an event caused carries the
+start event's node as its wait.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from gobpm_ray.runtime.limits import checked_payload, full
+from gobpm_ray.runtime.memory_state import Instance, MemoryState, Pending, Wait, locked
+from gobpm_ray.runtime.ports import (
+    Accepted,
+    ArmRow,
+    DueList,
+    DueRow,
+    PendingRow,
+    Routed,
+    TriggerRow,
+)
+
+
+class MemoryRouting(MemoryState):
+    # --- acceptance
+    @locked
+    def publish(self, delivery_id: str, kind: str, key: str, name: str, payload: bytes, ttl: int) -> Accepted:
+        if (seen := self._seen(delivery_id)) is not None:
+            return Accepted(delivery_id, duplicate=True, instance_id=seen.instance_id, seq=seen.seq)
+        checked_payload(payload, self.settings, f"{kind} {name!r}")
+        self._check_room(f"{kind} {name!r}")
+        seq = self._accept(delivery_id, kind, key, name, payload, ttl)
+        self._remember(delivery_id, "", seq)
+        return Accepted(delivery_id, seq=seq)
+
+    def _accept(self, delivery_id: str, kind: str, key: str, name: str, payload: bytes, ttl: int) -> int:
+        seq, now = self._next_seq(), self._now()
+        expires = now + ttl if kind == "message" else 0
+        checked = cast(Literal["message", "signal"], kind)
+        self._put_pending(PendingRow(seq, delivery_id, checked, key, name, payload, expires, now, self._live()))
+        return seq
+
+    # --- folding
+    @locked
+    def order_lease(self, holder: str, token: str, ttl_ms: int) -> bool:
+        now = self._live()
+        held_by, until = self._orders.get(holder, (token, 0))
+        if held_by != token and until > now:
+            return False
+        self._orders[holder] = (token, now + ttl_ms)
+        return True
+
+    @locked
+    def pending(self, after_seq: int, limit: int) -> list[PendingRow]:
+        later = (seq for seq in self._pending_order if seq > after_seq)
+        return [self._pending[seq].row for seq, _ in zip(later, range(limit), strict=False)]
+
+    @locked
+    def route(self, seq: int, limit: int) -> Routed:
+        pending = self._pending.get(seq)
+        if pending is None:
+            return Routed("gone")
+        if pending.row.kind == "signal":
+            return self._broadcast(pending, limit)
+        if self._expects_room(pending.row):
+            return Routed("full")
+        self._drop_pending(seq)
+        return self._correlate(pending.row)
+
+    def _check_room(self, what: str) -> None:
+        if len(self._pending) >= self.settings.max_pending:
+            raise full(what, "max_pending", f"{len(self._pending)} accepted rows are not folded")
+
+    def _expects_room(self, row: PendingRow) -> bool:
+        """Who would take it first can hold no more: it stays pending, and blocks its key."""
+        if row.expires <= self._now():
+            return False
+        takers = self._takers(row)
+        if not takers:
+            return False
+        _, instance, _ = takers[min(takers)]
+        starters = [owner[1:] for (owner, _), wait in self._subs.get(("message", row.key), {}).items() if wait.starts]
+        # As the real store walks them: by process, and a start before it has made the row a taken one.
+        first = not any(process_id < min(takers) and process_id not in takers for process_id in starters)
+        return first and len(instance.inbox) >= self.settings.max_inbox
+
+    def _takers(self, row: PendingRow) -> dict[str, tuple[tuple[int, int, int], Instance, Wait]]:
+        takers: dict[str, tuple[tuple[int, int, int], Instance, Wait]] = {}
+        for (owner, _), wait in self._subs.get(("message", row.key), {}).items():
+            if wait.starts:
+                continue
+            instance = self._instances[owner]
+            rank = (instance.seq, -wait.arm.depth, wait.seq)
+            best = takers.get(instance.process_id)
+            if best is None or rank < best[0]:
+                takers[instance.process_id] = (rank, instance, wait)
+        return takers
+
+    def _correlate(self, row: PendingRow) -> Routed:
+        """One wait per process id; where nobody waits, a matching start event starts an instance."""
+        if row.expires <= self._now():
+            self._bury(row, "expired")
+            return Routed("expired")
+        takers = self._takers(row)
+        starters: dict[str, Wait] = {}
+        for key in dict.fromkeys((row.key, f"m\x1f{row.name}\x1f")):
+            waits = self._subs.get(("message", key), {}).values()
+            for wait in sorted((w for w in waits if w.starts), key=lambda w: (w.owner, w.seq)):
+                if wait.owner[1:] not in takers:
+                    starters.setdefault(wait.owner[1:], wait)
+        for _, instance, wait in takers.values():
+            self._deliver_row(instance, wait, row)
+        started = sum(self._start_by(process_id, wait, row) for process_id, wait in starters.items())
+        if takers or starters:
+            return Routed("delivered", len(takers), started)
+        self._park(row)
+        return Routed("parked")
+
+    def _broadcast(self, pending: Pending, limit: int) -> Routed:
+        row = pending.row
+        armed_before = (
+            wait for wait in self._subs.get(("signal", row.key), {}).values() if pending.progress < wait.seq < row.seq
+        )
+        batch = heapq.nsmallest(limit + 1, armed_before, key=lambda wait: wait.seq)
+        woken = started = 0
+        for wait in batch[:limit]:
+            pending.progress = wait.seq
+            if wait.starts:
+                started += self._start_by(wait.owner[1:], wait, row)
+                continue
+            instance = self._instances[wait.owner]
+            if instance.waits.get(wait.arm.wait) is wait:  # else an earlier one of its race group has just won
+                self._deliver_row(instance, wait, row)
+                woken += 1
+        pending.hits += woken + started
+        if len(batch) > limit:
+            return Routed("partial", woken, started)
+        self._drop_pending(row.seq)
+        return Routed("delivered" if pending.hits else "dropped", woken, started)
+
+    def _deliver_row(self, instance: Instance, wait: Wait, row: PendingRow) -> None:
+        trigger = TriggerRow(row.id, row.kind, wait.arm.wait, row.seq, row.key, row.payload, row.expires)
+        self._deliver(instance, wait, trigger)
+
+    def _start_by(self, process_id: str, wait: Wait, row: PendingRow) -> int:
+        """One instance per process and row, whatever number of its start events match."""
+        instance_id = f"{process_id}-{row.seq}"
+        if instance_id in self._instances:
+            return 0
+        trigger = TriggerRow(row.id, "start", wait.arm.node, self._next_seq(), payload=row.payload)
+        self._new_instance(process_id, len(self._definitions[process_id]), instance_id, "", trigger)
+        return 1
+
+    # --- parked messages
+    def _park(self, row: PendingRow) -> None:
+        insort(self._parked.setdefault(row.key, []), row, key=lambda parked: parked.seq)
+        heapq.heappush(self._parked_by_expiry, (row.expires, row.seq, row.key))
+
+    def _unpark(self, key: str, index: int) -> PendingRow:
+        rows = self._parked[key]
+        row = rows.pop(index)
+        if not rows:
+            del self._parked[key]
+        return row
+
+    def _drain_parked(self, instance: Instance, wait: Wait) -> None:
+        """First in, first out; the TTL is judged here, at match time (M51). A `repeat` wait takes them all."""
+        key = wait.arm.key
+        while key in self._parked:
+            row = self._unpark(key, 0)
+            if row.expires <= self._now():
+                self._bury(row, "expired")
+                continue
+            self._deliver_row(instance, wait, row)
+            if not wait.arm.repeat:
+                return
+
+    @locked
+    def expire(self, limit: int) -> int:
+        done = 0
+        while done < limit and self._parked_by_expiry and self._parked_by_expiry[0][0] <= self._now():
+            _, seq, key = heapq.heappop(self._parked_by_expiry)
+            index = next((i for i, row in enumerate(self._parked.get(key, ())) if row.seq == seq), -1)
+            if index >= 0:  # else somebody took it in time
+                self._bury(self._unpark(key, index), "expired")
+                done += 1
+        live = self._live()
+        while done < limit and self._ended:
+            oldest, ended = next(iter(self._ended.items()))
+            if ended + self.settings.retention_ms > live and len(self._ended) <= self.settings.retention_count:
+                break
+            del self._ended[oldest], self._instances[oldest]
+            done += 1
+        while done < limit and self._dedup:
+            delivery_id, tombstone = next(iter(self._dedup.items()))
+            if tombstone.until > live:
+                break
+            del self._dedup[delivery_id]
+            done += 1
+        return done
+
+    # --- deadlines
+    @locked
+    def due(self, limit: int) -> DueList:
+        now = self._now()
+        rows: list[DueRow] = []
+        for deadline, owner, wait in self._due:
+            if deadline > now or len(rows) == limit:
+                break
+            rows.append(DueRow(owner, wait, deadline))
+        return DueList(now, tuple(rows), self._next_deadline())
+
+    def _next_deadline(self) -> int | None:
+        now = self._now()
+        return next((deadline for deadline, _, _ in self._due if deadline > now), None)
+
+    @locked
+    def fire(self, rows: Sequence[DueRow]) -> int:
+        fired = 0
+        for row in rows:
+            instance = self._instances.get(row.instance_id)
+            wait = instance.waits.get(row.wait) if instance is not None else None
+            if instance is None or wait is None or not self._is_due(wait, row):
+                continue
+            seq = self._next_seq()
+            self._deliver(instance, wait, TriggerRow(f"{row.instance_id}/{row.wait}", "timer", row.wait, seq))
+            fired += 1
+        return fired
+
+    def _is_due(self, wait: Wait, row: DueRow) -> bool:
+        """Re-checked at the act: the row may have been read before a rival won or the deadline was armed anew."""
+        return wait.arm.kind == "timer" and wait.arm.deadline == row.deadline and row.deadline <= self._now()
+
+    @locked
+    def start_timer_row(self, process: str, wait: str) -> bytes | None:
+        armed = self._starts.get(process[1:], {}).get(wait)
+        return armed.arm.row if armed is not None and armed.arm.kind == "timer" else None
+
+    @locked
+    def fire_start(self, row: DueRow, next_wait: str, next_deadline: int, next_row: bytes) -> bool:
+        process_id = row.instance_id[1:]
+        wait = self._starts.get(process_id, {}).get(row.wait)
+        if wait is None or not self._is_due(wait, row):
+            return False
+        self._withdraw(row.instance_id, row.wait)
+        seq = self._next_seq()
+        trigger = TriggerRow(f"{row.instance_id}/{row.wait}", "start", wait.arm.node, seq)
+        self._new_instance(process_id, len(self._definitions[process_id]), f"{process_id}-{seq}", "", trigger)
+        if next_wait:
+            arm = ArmRow(next_wait, "timer", wait.arm.node, key=wait.arm.key, deadline=next_deadline, row=next_row)
+            self._arm(row.instance_id, arm)
+        return True

@@ -1,0 +1,453 @@
+"""The store as the engine sees it: rows in, rows out, every method one atomic script (or one read).
+
+Two stores implement it and pass one contract suite: `gobpm_ray.store.redis_store.RedisStore` (Lua scripts on Redis or
+Valkey)
+and `gobpm_ray.runtime.memory.MemoryStore` (in process, for `simulate` and `Engine.open(store=None)`).
+
+Payloads and parts are opaque bytes here; only `gobpm_ray.checkpoint` reads them. All times are milliseconds;
+"business" times follow
+the manual clock when there is one, "liveness" times are always the store's own.
+
+Life of an instance in the store: `start` (or a matched start subscription) writes it with one `start` trigger in its
+inbox and makes it *ready*; `claim` leases it; `commit` consumes triggers and either keeps the lease, releases it
+(dehydrates), or ends the instance. A trigger that arrives makes an unleased instance ready, and rings the bell of a
+leased one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+BellName = Literal["message", "timer", "task", "ready", "supervisor"]
+"""One bit each; rung by the scripts, popped by the one who sleeps on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The answer "stored": `seq` orders it, `duplicate` says that this delivery id was accepted before (nothing was
+    written)."""
+
+    id: str
+    duplicate: bool = False
+    instance_id: str = ""
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerRow:
+    """A delivered, unconsumed trigger in an instance's inbox, in order of delivery."""
+
+    id: str
+    kind: str
+    wait: str
+    seq: int
+    key: str = ""
+    """Canonical key of a message or signal: what a returned message is routed by again."""
+    payload: bytes = b"{}"
+    """JSON object: `{"values": {...}, "node": "", "cause": ""}`, absent fields default."""
+    expires: int = 0
+    """Messages: business time after which it is a dead letter; 0 for the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRow:
+    """A wait to hold. `kind` decides its index: timer -> due, message and signal -> subs, task and job -> tasks."""
+
+    wait: str
+    kind: str
+    node: str
+    key: str = ""
+    deadline: int = 0
+    group: str = ""
+    repeat: bool = False
+    depth: int = 0
+    touch: tuple[str, ...] = ()
+    """Names of the parts that a trigger for this wait needs (besides the head)."""
+    row: bytes = b""
+    """Task and job: the JSON row that lists show and the accepting script reads
+    (`node name assignee users groups required due follow_up priority form topic inputs`, absent fields default).
+    Start timers of a process: `{"cycle","anchor","index"}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendRow:
+    id: str
+    kind: Literal["message", "signal"]
+    key: str
+    name: str
+    payload: bytes
+    ttl: int
+
+
+Residency = Literal["release", "keep", "either"]
+"""`either`: keep while nothing is ready and fewer than `max_resident` are leased, release otherwise: the script
+decides."""
+
+
+@dataclass(slots=True)
+class Commit:
+    """One step's whole outcome. Refused (LeaseLost) unless `token` is live, unexpired, and `version` is the stored
+    one."""
+
+    instance_id: str
+    token: str
+    version: int
+    """Of the checkpoint that the step started from; the commit stores version + 1."""
+    commit_id: str
+    """The same id again answers as the first time and changes nothing."""
+    residency: Residency = "release"
+    outcome: Literal["", "completed", "terminated"] = ""
+    parts: dict[str, bytes] = field(default_factory=dict)
+    removed: Sequence[str] = ()
+    consumed: Sequence[str] = ()
+    """Ids of the inbox's first triggers, in order; refused whole if they are not there (C65)."""
+    returned: Sequence[TriggerRow] = ()
+    """Overtaken messages: back to routing at their place."""
+    arms: Sequence[ArmRow] = ()
+    withdrawals: Sequence[str] = ()
+    sends: Sequence[SendRow] = ()
+    history: Sequence[bytes] = ()
+    facts: Sequence[bytes] = ()
+    """JSON objects `{"fact": name, "instance": id, ...}`: names and counts only."""
+    release_facts: Sequence[bytes] = ()
+    """Appended too if the commit releases the lease: what is only true then, when the store decides an `either`."""
+    next_token: str = ""
+    """Claim the next ready instance with this token if the commit frees the actor; '' claims nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A leased instance, its parts and its pending triggers."""
+
+    instance_id: str
+    token: str
+    epoch: int
+    version: int
+    process_id: str
+    process_version: int
+    business_key: str
+    parts: dict[str, bytes]
+    complete: bool
+    """Every part is here; False: the head and what the triggers touch."""
+    triggers: tuple[TriggerRow, ...]
+    inbox: int
+    """Length of the whole inbox, which may exceed the triggers handed out."""
+    now: int
+    """Business clock."""
+    deaths: int = 0
+    """Hosts that died silently over it, in real work and without a commit in between (N9)."""
+    suspect: bool = False
+    """The last host died in doubt: renew before anything else, so that a death of this one counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    kept: bool
+    """The lease is still ours."""
+    version: int
+    inbox: int
+    """Triggers that came meanwhile: if kept, go on with them; if released, the instance is ready again."""
+    now: int
+    next: Claim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRow:
+    """An accepted delivery that is not folded yet."""
+
+    seq: int
+    id: str
+    kind: Literal["message", "signal"]
+    key: str
+    name: str
+    payload: bytes
+    expires: int
+    accepted: int
+    """Business time of acceptance."""
+    accepted_live: int
+    """The store's own time of acceptance: the lag WARN is judged by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """What became of one row in one call."""
+
+    result: Literal["delivered", "parked", "dropped", "partial", "gone", "expired", "full"]
+    """delivered: folded; parked: nobody waits, kept until its TTL; dropped: a signal to nobody; partial: a broadcast
+    with more to do;
+    gone: folded before; expired: became a dead letter; full: its taker's inbox is, and it stays pending."""
+    woken: int = 0
+    started: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeadRow:
+    """A message or signal that was accepted and set aside: expired, or not to be folded."""
+
+    id: str
+    kind: Literal["message", "signal"]
+    key: str
+    name: str
+    payload: bytes
+    reason: str
+    at: int
+    """Business time at which it was set aside."""
+    accepted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DueRow:
+    instance_id: str
+    """An instance, or `@<process id>` for a process's start timer."""
+    wait: str
+    deadline: int
+
+
+@dataclass(frozen=True, slots=True)
+class DueList:
+    now: int
+    rows: tuple[DueRow, ...]
+    next_deadline: int | None
+    """The earliest deadline that is not due yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    id: str
+    """`instance_id/wait id`"""
+    instance_id: str
+    process_id: str
+    wait: str
+    kind: Literal["task", "job"]
+    owner: str
+    created: int
+    row: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRecord:
+    """Everything stored about one instance, as one consistent read."""
+
+    instance_id: str
+    process_id: str
+    process_version: int
+    business_key: str
+    status: str
+    """active | suspended | completed | terminated"""
+    version: int
+    epoch: int
+    resident: bool
+    created: int
+    parts: dict[str, bytes]
+    waits: dict[str, tuple[str, ...]]
+    """wait id -> (kind, node, key, deadline, group, mode, depth, seq)"""
+    inbox: tuple[TriggerRow, ...]
+    history: tuple[bytes, ...]
+    held_at: int = 0
+    """Business time since which it is held for its hosts' silent deaths (N9); 0: it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    process_id: str
+    version: int
+    document: bytes
+    """`xml` + newline + the file, or `json` + newline + the model's document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Whether nothing moves: nothing pending, nothing due, nothing ready, every inbox empty, no lease busy."""
+
+    quiet: bool
+    now: int
+    next_deadline: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Counts for `top`; `pending` by kind."""
+
+    resident: int
+    ready: int
+    oldest_ready_ms: int
+    waiting: int
+    due: int
+    pending: dict[str, int]
+    parked: int
+    incidents: int
+    ended: int
+    dead: int
+
+
+class Store(Protocol):
+    """See the module's docstring. Every method raises EnvironmentFailure when the store cannot answer."""
+
+    # --- definitions
+    def deploy(self, process_id: str, document: bytes, starts: Sequence[ArmRow]) -> tuple[int, bool]:
+        """Store a version unless the newest one has the same document; arm its start events, withdraw the older
+        version's.
+        A start timer with the same wait id and the same row keeps its deadline (T44). Returns (version, created)."""
+
+    def definition(self, process_id: str, version: int = 0) -> Definition | None:
+        """`version` 0: the newest."""
+
+    def definitions(self) -> list[tuple[str, int]]:
+        """(process id, newest version), sorted."""
+
+    # --- acceptance: each is one durable row, deduplicated by delivery id for the dedup window. LimitReached, with
+    # nothing stored, when payload, backlog or inbox is at its limit; StoreRefused when the store itself is full.
+    def start(
+        self,
+        process_id: str,
+        version: int,
+        instance_id: str,
+        delivery_id: str,
+        business_key: str,
+        payload: bytes,
+    ) -> Accepted:
+        """A new instance, ready, with one `start` trigger. `version` 0: the newest. UnknownProcess if there is none."""
+
+    def start_many(self, rows: Sequence[tuple[str, int, str, str, str, bytes]]) -> list[Accepted]:
+        """`start` for each, pipelined; not atomic as a whole."""
+
+    def publish(self, delivery_id: str, kind: str, key: str, name: str, payload: bytes, ttl: int) -> Accepted:
+        """A message or signal, to be folded by the MessageHolder: cost independent of who waits (H1)."""
+
+    def deliver(self, instance_id: str, kind: str, wait: str, delivery_id: str, payload: bytes) -> Accepted:
+        """A trigger that names its instance: accept and deliver in one. `wait` '' addresses the instance (cancel, set).
+        UnknownInstance; InputError when the wait is not armed or the instance has ended."""
+
+    def suspend(self, instance_id: str, suspended: bool) -> bool:
+        """Set or clear the operator's hold; a suspended instance keeps its triggers. False: it was so already."""
+
+    # --- the wake path
+    def claim(self, token: str) -> Claim | None: ...
+    def load(self, instance_id: str, token: str) -> Claim:
+        """The whole instance (every part, pending triggers) under our live lease; LeaseLost otherwise."""
+
+    def fetch(self, instance_id: str, token: str) -> tuple[tuple[TriggerRow, ...], int]:
+        """Pending triggers of an instance that we lease, and the business time; LeaseLost."""
+
+    def commit(self, commit: Commit) -> CommitResult: ...
+    def renew(self, instance_id: str, token: str) -> tuple[int, int]:
+        """Extend our lease; (inbox length, number of ready instances); LeaseLost."""
+
+    def abandon(self, instance_id: str, token: str, backoff_ms: int) -> None:
+        """Give the lease back without consuming anything: ready again after the back-off (D18). LeaseLost."""
+
+    def release_dead(self, actor: str) -> int:
+        """Leases whose token starts with `actor:` are released to ready; how many."""
+
+    def sweep(self, limit: int = 100) -> int:
+        """Expired leases back to ready with their triggers (N9); how many."""
+
+    def hold(self, instance_id: str, token: str, history: bytes, fact: bytes) -> None:
+        """Our lease ends and the instance is suspended as an open incident, its triggers kept, until `suspend(id,
+        False)`: what follows on too many silent deaths (N9). LeaseLost."""
+
+    def reconcile(self, cursor: str, limit: int) -> tuple[str, int]:
+        """One page of a slow walk: an active, unleased instance with triggers that is not ready is made so. Returns
+        (where to go on, '' at the end; how many were repaired). '' begins (C69)."""
+
+    def wait_instance_bell(self, instance_id: str, timeout_s: float) -> bool: ...
+
+    # --- holders
+    def order_lease(self, holder: str, token: str, ttl_ms: int) -> bool:
+        """Hold or renew the order lease of a holder kind."""
+
+    def pending(self, after_seq: int, limit: int) -> list[PendingRow]: ...
+    def route(self, seq: int, limit: int) -> Routed:
+        """Fold one row; a broadcast folds at most `limit` waits a call and keeps its progress in the store."""
+
+    def fail(self, seq: int, reason: str) -> bool:
+        """A pending row whose content no script can fold becomes a dead letter (H6); False: it was not pending."""
+
+    def dead(self, limit: int = 1_000) -> list[DeadRow]:
+        """Dead letters, newest first."""
+
+    def replay(self, delivery_id: str, new_id: str, ttl: int) -> Accepted:
+        """The newest dead letter of this delivery is accepted again under an id of its own. UnknownDelivery."""
+
+    def drop_dead(self, delivery_id: str) -> None:
+        """The newest dead letter of this delivery is gone for good. UnknownDelivery."""
+
+    def expire(self, limit: int) -> int:
+        """Parked messages past their TTL become dead letters; ended instances past retention, and dedup tombstones
+        past their
+        window, go. How many."""
+
+    def due(self, limit: int) -> DueList: ...
+    def fire(self, rows: Sequence[DueRow]) -> int:
+        """Deliver due timers to their instances, each re-checked; how many were delivered."""
+
+    def start_timer_row(self, process: str, wait: str) -> bytes | None:
+        """The row of a process's start timer (`process` with its `@`)."""
+
+    def fire_start(self, row: DueRow, next_wait: str, next_deadline: int, next_row: bytes) -> bool:
+        """Start an instance for a due start timer and arm its next occurrence ('' : none); False if it was not due."""
+
+    # --- human tasks and jobs
+    def tasks(
+        self, kind: str = "task", instance_id: str = "", limit: int = 1_000, after_seq: int = 0
+    ) -> list[TaskView]: ...
+    def task(self, task_id: str) -> TaskView | None: ...
+    def claim_task(self, task_id: str, user: str, groups: Sequence[str]) -> None:
+        """UnknownTask; TaskRefused: held by another, or not eligible. `user` '' acts as an operator: refused as
+        nobody."""
+
+    def unclaim_task(self, task_id: str) -> None: ...
+    def complete_task(
+        self,
+        task_id: str,
+        user: str,
+        groups: Sequence[str],
+        outputs: Iterable[str],
+        delivery_id: str,
+        payload: bytes,
+        *,
+        strict: bool = False,
+    ) -> Accepted:
+        """Check (owner, eligibility, required `outputs` names, claimed when strict) and deliver; `user` '': an
+        operator.
+        Four distinct refusals as TaskRefused; nothing changed by any (H58)."""
+
+    # --- reading
+    def instance(self, instance_id: str) -> InstanceRecord | None: ...
+    def status(self, instance_id: str) -> str | None:
+        """active | suspended | completed | terminated; None: unknown."""
+
+    def instances(self, *, ended: bool | None = None, after_seq: int = 0, limit: int = 1_000) -> list[tuple[int, str]]:
+        """(seq, id), oldest first."""
+
+    def facts(self, after: str = "0", limit: int = 1_000) -> list[tuple[str, bytes]]: ...
+    def population(self) -> Population: ...
+    def leases(self) -> list[tuple[str, str, int]]:
+        """(instance id, token, ms until expiry)."""
+
+    # --- clocks and bells
+    def now(self) -> int: ...
+    def manual_clock(self, start_ms: int) -> int:
+        """Switch to a manual clock unless there is one already; the business time."""
+
+    def set_clock(self, now_ms: int) -> int:
+        """Move the manual clock forward (never back) and ring the holders; InputError without a manual clock."""
+
+    def quiet(self) -> Quiet: ...
+    def wait_bell(self, bell: BellName, timeout_s: float) -> bool: ...
+    def ring(self, bell: BellName) -> None: ...
+
+    # --- the engine's own registry
+    def put_value(self, table: str, name: str, value: bytes) -> None:
+        """Small durable registers of the engine (callables, supervisor's heartbeat, actors): `table` is one of
+        `code`, `engine`, `actors`, `folding`."""
+
+    def get_value(self, table: str, name: str) -> bytes | None: ...
+    def values(self, table: str) -> dict[str, bytes]: ...
+    def drop_value(self, table: str, name: str) -> None: ...
+    def count(self, signals: Mapping[str, int]) -> None:
+        """Add to the engine's totals of reliability signals (N12), which are `values("signals")`."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,349 @@
+-- Shared by every script: names of KEYS, the two clocks, and the verbs that change an instance's indexes.
+-- KEYS: the fixed keys of `gobpm_ray.store.keys.FIXED`, in order.   ARGV[1]: prefix of the instances' keys (only these vary);
+-- ARGV[2..5]: lease ttl, dedup window, history limit, facts limit.  A script's own arguments start at ARGV[A].
+-- Strings, numbers and tokens are compared; payloads and checkpoints are never decoded.
+local CLOCK, SEQ, READY, LEASES, IDLE, DUE, SUBS, IN, PEND, PROGRESS = unpack(KEYS, 1, 10)
+local DEDUP, DEDUPX, PARKED, PARKX, DEAD, FACTS, TASKS, OWNERS, TOPEN, INCIDENTS = unpack(KEYS, 11, 20)
+local INSTANCES, ENDED, PURGE, DEFS, DOCS = unpack(KEYS, 21, 25)
+local BELL_MESSAGE, BELL_TIMER, BELL_TASK, BELL_READY, BELL_SUPERVISOR = unpack(KEYS, 26, 30)
+local PREFIX, TTL, WINDOW, HISTORY, FACTS_MAX = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local A = 6
+local RS, US = '\30', '\31'
+local call = redis.call
+
+-- Liveness is the store's TIME. LIVENESS overrides it where a simulation drives both clocks: no engine ever writes that key,
+-- and reading it costs nothing beside the business clock's.
+local clocks = call('MGET', CLOCK, KEYS[31])
+local live = tonumber(clocks[2])
+if not live then
+  local time = call('TIME')
+  live = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local now = tonumber(clocks[1] or live)
+
+-- The first n-1 fields of a row and the rest as the nth.
+local function split(row, n)
+  local out, from = {}, 1
+  for i = 1, n - 1 do
+    local at = string.find(row, RS, from, true)
+    if not at then break end
+    out[i] = string.sub(row, from, at - 1)
+    from = at + 1
+  end
+  out[#out + 1] = string.sub(row, from)
+  return out
+end
+
+local function pad(number) return string.format('%012d', number) end
+
+-- A bell is one bit: pushed only when empty, so ringing it a thousand times costs one entry.
+local function ring(bell)
+  if call('LLEN', bell) == 0 then call('LPUSH', bell, '1') end
+end
+
+local function make_ready(id, from)
+  if call('ZADD', READY, 'NX', from, id) == 1 then
+    ring(BELL_READY)
+    ring(BELL_SUPERVISOR)
+  end
+end
+
+local function fact(json) call('XADD', FACTS, 'MAXLEN', '~', FACTS_MAX, '*', 'f', json) end
+
+-- The instance that this delivery id was accepted for within the window ('' for none of them), or nil.
+local function seen(delivery)
+  local row = call('HGET', DEDUP, delivery)
+  if not row then return nil end
+  local f = split(row, 2)
+  return tonumber(f[1]) > live - WINDOW and f[2] or nil
+end
+
+-- Remembers a delivery id. Trims two old ones per new one, so the window needs no sweeper.
+local function remember(delivery, id)
+  for _, gone in ipairs(call('ZRANGEBYSCORE', DEDUPX, '-inf', live - WINDOW, 'LIMIT', 0, 2)) do
+    call('ZREM', DEDUPX, gone)
+    call('HDEL', DEDUP, gone)
+  end
+  call('HSET', DEDUP, delivery, live .. RS .. id)
+  call('ZADD', DEDUPX, live, delivery)
+end
+
+-- A wait's row: kind RS node RS key RS deadline RS group RS mode RS depth RS seq RS touch
+-- kind: T timer, M message, S signal, U task, J job, I incident.  mode: o once, r repeat.
+local function sub_member(id, wait, kind, key, process, iseq, depth, seq)
+  if kind == 'S' then
+    return table.concat({ key, pad(seq), id, wait, process }, RS)
+  end
+  -- Order inside a key: process, oldest instance (a start subscription's `~` sorts last), innermost scope, oldest wait.
+  local at = iseq == '~' and '~' or pad(iseq)
+  return table.concat({ key, process, at, string.format('%02d', 99 - depth), pad(seq), id, wait }, RS)
+end
+
+local function index_wait(id, wait, f, process, iseq, row)
+  local kind, seq = f[1], tonumber(f[8])
+  if kind == 'T' then
+    local head = call('ZRANGE', DUE, 0, 0, 'WITHSCORES')
+    call('ZADD', DUE, f[4], id .. RS .. wait)
+    if not head[2] or tonumber(f[4]) < tonumber(head[2]) then ring(BELL_TIMER) end
+  elseif kind == 'M' or kind == 'S' then
+    call('ZADD', SUBS, 0, sub_member(id, wait, kind, f[3], process, iseq, tonumber(f[7]), seq))
+  elseif kind == 'U' or kind == 'J' then
+    call('HSET', TASKS, id .. '/' .. wait, now .. RS .. kind .. RS .. row)
+    call('ZADD', TOPEN, seq, id .. '/' .. wait)
+    if kind == 'U' then
+      local assignee = cjson.decode(row).assignee
+      if assignee and assignee ~= '' then call('HSET', OWNERS, id .. '/' .. wait, assignee) end
+    end
+    ring(BELL_TASK)
+  elseif kind == 'I' then
+    call('ZADD', INCIDENTS, seq, id .. RS .. wait)
+  end
+end
+
+local function unindex_wait(id, wait, f, process, iseq)
+  local kind = f[1]
+  if kind == 'T' then
+    call('ZREM', DUE, id .. RS .. wait)
+  elseif kind == 'M' or kind == 'S' then
+    call('ZREM', SUBS, sub_member(id, wait, kind, f[3], process, iseq, tonumber(f[7]), tonumber(f[8])))
+  elseif kind == 'U' or kind == 'J' then
+    call('HDEL', TASKS, id .. '/' .. wait)
+    call('HDEL', OWNERS, id .. '/' .. wait)
+    call('ZREM', TOPEN, id .. '/' .. wait)
+  elseif kind == 'I' then
+    call('ZREM', INCIDENTS, id .. RS .. wait)
+  end
+end
+
+local function identity(ikey)
+  local m = call('HMGET', ikey, 'df', 'sq')
+  return split(m[1], 2)[1], m[2]
+end
+
+-- The one way in which a wait ends: every exit path comes through here (D6).
+local function withdraw(id, ikey, wait, process, iseq)
+  local row = call('HGET', ikey, '~' .. wait)
+  if not row then return nil end
+  local f = split(row, 9)
+  unindex_wait(id, wait, f, process, iseq)
+  call('HDEL', ikey, '~' .. wait)
+  return f
+end
+
+-- Takes a wait out of its race group's list.
+local function leave_group(ikey, wait, group)
+  local members = call('HGET', ikey, '%' .. group)
+  if not members then return end
+  local rest = {}
+  for member in string.gmatch(members, '[^' .. RS .. ']+') do
+    if member ~= wait then rest[#rest + 1] = member end
+  end
+  if #rest == 0 then
+    call('HDEL', ikey, '%' .. group)
+  else
+    call('HSET', ikey, '%' .. group, table.concat(rest, RS))
+  end
+end
+
+local function push_trigger(id, ikey, status, leased, trigger)
+  call('RPUSH', ikey .. ':q', trigger)
+  if status ~= 'a' then return end
+  if leased then
+    call('ZREM', IDLE, id)
+    ring(ikey .. ':b')
+  else
+    make_ready(id, live)
+  end
+end
+
+-- A trigger row: id RS kind RS wait RS seq RS key RS expires RS touch RS payload.  Addressed to a wait: a match on `once` withdraws the wait
+-- and its race group, a match on `repeat` leaves it armed. Answers false when the wait is not armed or the instance has ended.
+local function deliver(id, kind, wait, delivery, seq, key, expires, payload)
+  local ikey = PREFIX .. id
+  local m = call('HMGET', ikey, 'st', 'tk', 'df', 'sq', '~' .. wait)
+  local status, token = m[1], m[2]
+  if status ~= 'a' and status ~= 's' then return false end
+  local touch = ''
+  if wait ~= '' then
+    if not m[5] then return false end
+    local process, iseq = split(m[3], 2)[1], m[4]
+    local f = split(m[5], 9)
+    touch = f[9]
+    if f[6] == 'o' then
+      local members = f[5] ~= '' and call('HGET', ikey, '%' .. f[5])
+      if members then
+        for member in string.gmatch(members, '[^' .. RS .. ']+') do withdraw(id, ikey, member, process, iseq) end
+        call('HDEL', ikey, '%' .. f[5])
+      end
+      unindex_wait(id, wait, f, process, iseq)
+      call('HDEL', ikey, '~' .. wait)
+    end
+  end
+  local trigger = table.concat({ delivery, kind, wait, seq, key, expires, touch, payload }, RS)
+  push_trigger(id, ikey, status, token, trigger)
+  return true
+end
+
+-- Writes a new instance with its start trigger; `node` travels in the trigger's wait field.
+local function new_instance(id, process, version, business, seq, delivery, node, payload)
+  local ikey = PREFIX .. id
+  call('HSET', ikey, 'st', 'a', 'v', 0, 'ep', 0, 'df', process .. RS .. version, 'bk', business, 'sq', seq, 'cr', now)
+  call('ZADD', INSTANCES, seq, id)
+  call('RPUSH', ikey .. ':q', table.concat({ delivery, 'start', node, seq, '', 0, '', payload }, RS))
+  make_ready(id, live)
+end
+
+-- Accepts a message or signal row: id RS kind RS key RS name RS expires RS accepted RS accepted_live RS payload
+local function accept_row(seq, delivery, kind, key, name, ttl, payload)
+  local expires = kind == 'M' and now + ttl or 0
+  call('HSET', IN, seq, table.concat({ delivery, kind, key, name, expires, now, live, payload }, RS))
+  call('ZADD', PEND, seq, seq)
+  ring(BELL_MESSAGE)
+end
+
+-- Leases the oldest ready instance: {id, epoch, now, inbox length, complete, number of fields, field, value, ..., trigger, ...}
+local function reply_claim(id, ikey, epoch, whole, limit)
+  local triggers = call('LRANGE', ikey .. ':q', 0, limit - 1)
+  local count = #triggers < limit and #triggers or call('LLEN', ikey .. ':q')
+  local complete, fields = 1, nil
+  if whole == 0 or call('HLEN', ikey) > whole then
+    local names = { 'st', 'v', 'ep', 'df', 'bk', 'dc', '.h' }
+    local seen = {}
+    complete = 0
+    for _, trigger in ipairs(triggers) do
+      local touch = split(trigger, 8)[7]
+      if touch == '' then complete = 1 break end
+      for part in string.gmatch(touch, '[^,]+') do
+        if not seen[part] then
+          seen[part] = true
+          names[#names + 1] = '.' .. part
+        end
+      end
+    end
+    if #triggers == 0 then complete = 1 end
+    if complete == 0 then
+      local values = call('HMGET', ikey, unpack(names))
+      fields = {}
+      for i, name in ipairs(names) do
+        if values[i] then
+          fields[#fields + 1] = name
+          fields[#fields + 1] = values[i]
+        end
+      end
+    end
+  end
+  fields = fields or call('HGETALL', ikey)
+  local out = { id, epoch, now, count, complete, #fields }
+  local n = 6
+  for i = 1, #fields do out[n + i] = fields[i] end
+  n = n + #fields
+  for i = 1, #triggers do out[n + i] = triggers[i] end
+  return out
+end
+
+local function claim_next(token, whole, limit)
+  for _ = 1, 32 do
+    local head = call('ZRANGE', READY, 0, 0, 'WITHSCORES')
+    if not head[1] or tonumber(head[2]) > live then return nil end
+    local id = head[1]
+    local ikey = PREFIX .. id
+    call('ZREM', READY, id)
+    local m = call('HMGET', ikey, 'st', 'tk')
+    if m[1] == 'a' and not m[2] then
+      local epoch = call('HINCRBY', ikey, 'ep', 1)
+      call('HSET', ikey, 'tk', token)
+      call('ZADD', LEASES, live + TTL, id)
+      return reply_claim(id, ikey, epoch, whole, limit)
+    end
+  end
+  return nil
+end
+
+-- Puts a leased instance back without consuming anything.
+local function requeue(id, ikey, from)
+  call('HDEL', ikey, 'tk', 'wk')
+  call('ZREM', LEASES, id)
+  call('ZREM', IDLE, id)
+  call('DEL', ikey .. ':b')
+  if call('HGET', ikey, 'st') == 'a' then make_ready(id, from) end
+end
+
+-- A host ended without a word. It counts against the instance (`dc`) only when real work had begun under the lease: `wk`, written by a renewal
+-- and by a commit that keeps the lease. Any death in work leaves `dc` behind, if only 0: whoever claims next renews before anything else, so
+-- that the second death counts, however early it comes. A resident that merely waits kills nobody.
+local function died(id, ikey)
+  if not call('ZSCORE', IDLE, id) then call('HINCRBY', ikey, 'dc', call('HEXISTS', ikey, 'wk')) end
+  requeue(id, ikey, live)
+end
+
+-- A dead letter, now RS reason RS row; the newest ten thousand are kept.
+local function bury(reason, row)
+  call('LPUSH', DEAD, now .. RS .. reason .. RS .. row)
+  call('LTRIM', DEAD, 0, 9999)
+end
+
+-- Our lease, live and unexpired by the store's clock?
+local function leased(id, ikey, token)
+  if call('HGET', ikey, 'tk') ~= token then return false end
+  local expiry = call('ZSCORE', LEASES, id)
+  return expiry and tonumber(expiry) > live
+end
+
+-- Removes what an ended instance still holds, in bounded batches: its waits with their index entries, its parts but the head and the
+-- final variables, and its inbox, whose messages go back to routing at their place. Answers true when nothing is left.
+local function purge(id, budget)
+  local ikey = PREFIX .. id
+  local process, iseq = identity(ikey)
+  local drop = {}
+  local cursor, scanned = '0', 0
+  repeat
+    local page = call('HSCAN', ikey, cursor, 'COUNT', 200)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do
+      local name, first = page[2][i], string.sub(page[2][i], 1, 1)
+      if first == '~' then
+        unindex_wait(id, string.sub(name, 2), split(page[2][i + 1], 9), process, iseq)
+        drop[#drop + 1] = name
+      elseif first == '%' or (first == '.' and name ~= '.h' and name ~= '.s0') then
+        drop[#drop + 1] = name
+      end
+    end
+    scanned = scanned + #page[2] / 2
+  until cursor == '0' or #drop >= budget or scanned >= 4 * budget
+  for from = 1, #drop, 1000 do call('HDEL', ikey, unpack(drop, from, math.min(from + 999, #drop))) end
+  local returned = 0
+  for _ = 1, budget do
+    local trigger = call('LPOP', ikey .. ':q')
+    if not trigger then break end
+    local f = split(trigger, 8)
+    if f[2] == 'message' then
+      local name = split((string.gsub(f[5], US, RS)), 3)[2]
+      call('HSET', IN, f[4], table.concat({ f[1], 'M', f[5], name, f[6], now, live, f[8] }, RS))
+      call('ZADD', PEND, f[4], f[4])
+      returned = returned + 1
+    end
+  end
+  if returned > 0 then ring(BELL_MESSAGE) end
+  if cursor == '0' and #drop < budget and call('EXISTS', ikey .. ':q') == 0 then
+    call('ZREM', PURGE, id)
+    return true
+  end
+  return false
+end
+
+-- May the user have this task? `row`: the task's decoded row, frozen when it was created.
+local function eligible(row, task, user, groups)
+  local owner = call('HGET', OWNERS, task)
+  if owner then return owner == user and 'ok' or 'owned' end
+  local users, wanted = row.users or {}, row.groups or {}
+  if #users == 0 and #wanted == 0 then return 'ok' end
+  for _, name in ipairs(users) do
+    if name == user then return 'ok' end
+  end
+  for group in string.gmatch(groups, '[^' .. RS .. ']+') do
+    for _, name in ipairs(wanted) do
+      if name == group then return 'ok' end
+    end
+  end
+  return 'ineligible'
+end

@@ -1,0 +1,100 @@
+#!lua flags=allow-oom
+-- Folds one accepted row. A message goes to one instance of every waiting process, or is parked if nobody took it; a signal to everyone
+-- who was armed before it was accepted, a bounded number a call with the progress kept here.
+-- ARGV: seq, limit, longest inbox     Returns {result, woken, started}; 'full': its first taker can hold no more, the row stays pending.
+-- Atomic: routing and parking are one decision, so a wait armed in between is either seen here or drains the parked message itself.
+local seq, limit, longest = ARGV[A], tonumber(ARGV[A + 1]), tonumber(ARGV[A + 2])
+local row = call('HGET', IN, seq)
+if not row or not call('ZSCORE', PEND, seq) then
+  call('ZREM', PEND, seq)
+  return { 'gone', 0, 0 }
+end
+local delivery, kind, key, name, expires, accepted, accepted_live, payload = unpack(split(row, 8))
+local woken, started = 0, 0
+
+local function start_process(process, wait)
+  local pkey = PREFIX .. '@' .. process
+  local f = split(call('HGET', pkey, '~' .. wait), 9)
+  local version = split(call('HGET', pkey, 'df'), 2)[2]
+  local id = process .. '-' .. seq
+  if call('EXISTS', PREFIX .. id) == 0 then
+    new_instance(id, process, version, '', call('INCR', SEQ), delivery, f[2], payload)
+    started = started + 1
+  end
+end
+
+local function finish(result)
+  call('ZREM', PEND, seq)
+  call('HDEL', IN, seq)
+  call('HDEL', PROGRESS, seq)
+  return { result, woken, started }
+end
+
+if kind == 'S' then
+  local from = call('HGET', PROGRESS, seq) or '['
+  local min = from == '[' and ('[' .. key .. RS) or ('(' .. from)
+  local page = call('ZRANGEBYLEX', SUBS, min, '(' .. key .. RS .. pad(tonumber(seq)), 'LIMIT', 0, limit)
+  for _, member in ipairs(page) do
+    local f = split(string.sub(member, #key + 2), 4)
+    local id, wait = f[2], f[3]
+    if string.sub(id, 1, 1) == '@' then
+      start_process(f[4], wait)
+    elseif deliver(id, 'signal', wait, delivery, seq, key, 0, payload) then
+      woken = woken + 1
+    else
+      call('ZREM', SUBS, member)
+    end
+  end
+  if #page == limit then
+    call('HSET', PROGRESS, seq, page[#page])
+    return { 'partial', woken, started }
+  end
+  return finish((woken + started > 0 or from ~= '[') and 'delivered' or 'dropped')
+end
+
+if tonumber(expires) <= now then
+  bury('expired', row)
+  return finish('expired')
+end
+
+-- Instances first, one of each process; a process none of whose instances took it may be started by it.
+local took, full = {}, false
+local function each_process(range_key, only_starts)
+  local cursor = '[' .. range_key .. RS
+  while true do
+    local member = call('ZRANGEBYLEX', SUBS, cursor, '(' .. range_key .. US, 'LIMIT', 0, 1)[1]
+    if not member then return end
+    local f = split(string.sub(member, #range_key + 2), 6)
+    local process, iseq, id, wait = f[1], f[2], f[5], f[6]
+    if only_starts and iseq ~= '~' then
+      cursor = '[' .. range_key .. RS .. process .. RS .. '~'
+    else
+      if took[process] then
+        -- it has its copy
+      elseif iseq == '~' then
+        took[process] = true
+        start_process(process, wait)
+      elseif woken + started == 0 and call('LLEN', PREFIX .. id .. ':q') >= longest then
+        full = true
+        return
+      elseif deliver(id, 'message', wait, delivery, seq, key, expires, payload) then
+        took[process] = true
+        woken = woken + 1
+      else
+        call('ZREM', SUBS, member)
+        member = nil
+      end
+      if member then cursor = '[' .. range_key .. RS .. process .. US end
+    end
+  end
+end
+each_process(key, false)
+if full then return { 'full', 0, 0 } end
+local by_name = 'm' .. US .. name .. US
+if by_name ~= key then each_process(by_name, true) end
+if woken + started > 0 then return finish('delivered') end
+local member = key .. RS .. pad(tonumber(seq))
+call('ZADD', PARKED, 0, member)
+call('ZADD', PARKX, expires, member)
+call('ZREM', PEND, seq)
+return { 'parked', 0, 0 }

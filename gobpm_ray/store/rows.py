@@ -1,0 +1,143 @@
+"""Rows of the store as bytes and back: the one place that knows the field order that `lua/prelude.lua` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from gobpm_ray.runtime.ports import ArmRow, Claim, Commit, DeadRow, PendingRow, TriggerRow
+
+RS: Final = b"\x1e"
+KINDS: Final = {"timer": "T", "message": "M", "signal": "S", "task": "U", "job": "J", "incident": "I"}
+KIND_NAMES: Final = {code: kind for kind, code in KINDS.items()}
+STATUS: Final = {b"a": "active", b"s": "suspended", b"c": "completed", b"t": "terminated"}
+
+
+def trigger(row: bytes) -> TriggerRow:
+    """id kind wait seq key expires touch payload."""
+    delivery, kind, wait, seq, key, expires, _touch, payload = row.split(RS, 7)
+    return TriggerRow(delivery.decode(), kind.decode(), wait.decode(), int(seq), key.decode(), payload, int(expires))
+
+
+def pending(seq: int, row: bytes) -> PendingRow:
+    """id kind key name expires accepted accepted_live payload."""
+    delivery, kind, key, name, expires, accepted, accepted_live, payload = row.split(RS, 7)
+    word: Literal["message", "signal"] = "message" if kind == b"M" else "signal"
+    return PendingRow(
+        seq,
+        delivery.decode(),
+        word,
+        key.decode(),
+        name.decode(),
+        payload,
+        int(expires),
+        int(accepted),
+        int(accepted_live),
+    )
+
+
+def dead(letter: bytes) -> DeadRow:
+    """now reason row. A row too damaged to be read is shown as far as it goes, under no id."""
+    at, reason, row = letter.split(RS, 2)
+    try:
+        read = pending(0, row)
+    except ValueError:
+        return DeadRow("", "message", "", "", row, reason.decode(errors="replace"), int(at))
+    return DeadRow(read.id, read.kind, read.key, read.name, read.payload, reason.decode(), int(at), read.accepted)
+
+
+def wait(row: bytes) -> tuple[str, ...]:
+    """(kind, node, key, deadline, group, mode, depth, seq): `InstanceRecord.waits`."""
+    kind, node, key, deadline, group, mode, depth, seq, _touch = row.decode().split("\x1e", 8)
+    return KIND_NAMES[kind], node, key, deadline, group, "once" if mode == "o" else "repeat", depth, seq
+
+
+def claim(reply: Sequence[Any], token: str) -> Claim:
+    """A reply of prelude's `reply_claim`."""
+    instance_id, epoch, now, inbox, complete, count = reply[:6]
+    fields = reply[6 : 6 + count]
+    parts: dict[str, bytes] = {}
+    meta: dict[bytes, bytes] = {}
+    for name, value in zip(fields[::2], fields[1::2], strict=True):
+        first = name[:1]
+        if first == b".":
+            parts[name[1:].decode()] = value
+        elif first not in b"~%":
+            meta[name] = value
+    process, version = meta[b"df"].split(RS)
+    return Claim(
+        instance_id.decode(),
+        token,
+        epoch,
+        int(meta[b"v"]),
+        process.decode(),
+        int(version),
+        meta[b"bk"].decode(),
+        parts,
+        complete == 1,
+        tuple(map(trigger, reply[6 + count :])),
+        inbox,
+        now,
+        int(meta.get(b"dc", 0)),
+        b"dc" in meta,
+    )
+
+
+def commit_arguments(commit: Commit, max_resident: int, whole: int, limit: int) -> list[bytes | str | int]:
+    """The arguments of `commit.lua`: a header, then counted sections."""
+    out: list[bytes | str | int] = [
+        commit.instance_id,
+        commit.token,
+        commit.version,
+        commit.commit_id,
+        commit.residency,
+        commit.outcome,
+        commit.next_token,
+        max_resident,
+        whole,
+        limit,
+        len(commit.parts),
+    ]
+    for name, value in commit.parts.items():
+        out += (name, value)
+    out.append(len(commit.removed))
+    out += commit.removed
+    out.append(len(commit.consumed))
+    out += commit.consumed
+    out.append(len(commit.returned))
+    for row in commit.returned:
+        out += (row.seq, row.id, row.key, row.key.split("\x1f")[1], row.expires, row.payload)
+    out.append(len(commit.withdrawals))
+    out += commit.withdrawals
+    out.append(len(commit.arms))
+    for arm in commit.arms:
+        out += (
+            arm.wait,
+            KINDS[arm.kind],
+            arm.node,
+            arm.key,
+            arm.deadline,
+            arm.group,
+            "r" if arm.repeat else "o",
+            arm.depth,
+            ",".join(arm.touch),
+            arm.row,
+        )
+    out.append(len(commit.sends))
+    for send in commit.sends:
+        out += (send.id, "M" if send.kind == "message" else "S", send.key, send.name, send.ttl, send.payload)
+    out.append(len(commit.history))
+    out += commit.history
+    out.append(len(commit.facts))
+    out += commit.facts
+    out.append(len(commit.release_facts))
+    out += commit.release_facts
+    return out
+
+
+def start_arguments(arms: Sequence[ArmRow]) -> list[bytes | str | int]:
+    """The starts of `deploy.lua`."""
+    out: list[bytes | str | int] = []
+    for arm in arms:
+        out += (arm.wait, KINDS[arm.kind], arm.node, arm.key, arm.deadline, arm.row)
+    return out

@@ -1,0 +1,110 @@
+"""One Ray and one real store for the whole session; engines with ids of their own, stopped by whoever opened them.
+
+Ray takes seconds to start, so it starts once. Every engine gets an unused id: tests share the store and never a key.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gobpm_ray.engine import cluster
+from gobpm_ray.engine.operations import Operations
+from gobpm_ray.settings import Settings
+from gobpm_ray.store.connection import open_client
+from gobpm_ray.store.embedded import EmbeddedStore
+from gobpm_ray.store.redis_store import RedisStore
+from gobpm_ray.store.signing_key import signing_key
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[str]:
+    """The address of the session's local Ray, with its dashboard: the state API is served there."""
+    import ray
+
+    started_here = not ray.is_initialized()
+    if started_here:
+        ray.init(
+            "local",
+            namespace="tests",  # not ours on purpose: the engine's actors live in `gobpm` whatever the driver chose
+            num_cpus=2,
+            include_dashboard=True,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    yield ray.get_runtime_context().gcs_address
+    if started_here:
+        ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def home() -> Iterator[Path]:
+    """A folder with an embedded store in it that runs as users run it: every accepted change is on disk."""
+    folder = Path(tempfile.mkdtemp(prefix="gobpm-"))  # short: a socket's path has a limit
+    yield folder
+    EmbeddedStore(folder).stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def store_url(home: Path) -> str:
+    return EmbeddedStore(home).ensure_running()
+
+
+@dataclass
+class RunningEngine:
+    """An engine on the session's Ray, and what a test wants to look at beside its front door."""
+
+    operations: Operations
+    store: RedisStore
+    settings: Settings
+    handle: cluster.ClusterHandle
+
+
+OpenEngine = Callable[..., RunningEngine]
+
+
+@contextmanager
+def opened(url: str, key: bytes, **changes: object) -> Iterator[RunningEngine]:
+    """An engine of its own id whose actors live while the block runs."""
+    settings = Settings(**({"engine_id": f"t{uuid.uuid4().hex[:8]}", "linger_ms": 1_000} | changes))  # type: ignore[arg-type]
+    with open_client(url) as client:
+        store = RedisStore(client, settings)
+        handle = cluster.ensure(settings, url, signing_key=key)
+        try:
+            yield RunningEngine(Operations(store, settings, signing_key=key), store, settings, handle)
+        finally:
+            cluster.stop(handle, grace_ms=2_000)
+
+
+@pytest.fixture
+def open_engine(ray_cluster: str, store_url: str, home: Path) -> Iterator[OpenEngine]:
+    """Opens an engine with the settings that are given; it is stopped when the test ends."""
+    with ExitStack() as stack:
+        yield lambda **changes: stack.enter_context(opened(store_url, signing_key(home), **changes))
+
+
+@pytest.fixture(scope="module")
+def engine(ray_cluster: str, store_url: str, home: Path) -> Iterator[RunningEngine]:
+    """One engine for the tests of a module that leave it as they found it."""
+    with opened(store_url, signing_key(home)) as running:
+        yield running
+
+
+def wait_until(condition: Callable[[], object], what: str, within_s: float = 15.0) -> float:
+    """Seconds until the condition held; fails, naming `what`, if it does not in time."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > within_s:
+            pytest.fail(f"{what}: not within {within_s:g} s")
+        time.sleep(0.02)
+    return time.monotonic() - began

@@ -15,15 +15,20 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.handles import SUPERSEDED, OwnActor, exit_this_actor, this_node
-from actors.life import Host, Life
+from actors.life import Life
 from actors.loop import RETRY_S, speak_up
+from actors.metrics import SignalMetrics
 from actors.registry import ActorRow
 from actors.spec import EngineSpec
 from gobpm_ray.errors import EnvironmentFailure, GobpmError
 from gobpm_ray.runtime.ports import Store
+from gobpm_ray.runtime.reporting import Reporting
+
+if TYPE_CHECKING:
+    from gobpm_ray.runtime.host import Host as RuntimeHost
 
 log = logging.getLogger(__name__)
 
@@ -90,12 +95,16 @@ class InstanceActor:
                 if time.monotonic() >= deadline:
                     return None
                 time.sleep(RETRY_S)
+        host = make_host(self._spec, store, self._row.name)
+        metrics = SignalMetrics(self._spec.settings.engine_id, "InstanceActor")
+        reporting = Reporting(store, host.counters, metrics.add)
         life = Life(
             replace(self._row, node=this_node()),
-            make_host(self._spec, store, self._row.name),
+            host,
             store,
             self._spec.settings,
             self._own,
+            report=lambda at_once: reporting.report(at_once=at_once),
         )
         with self._changed:
             self._life = life
@@ -145,16 +154,16 @@ class InstanceActor:
             return self._life
 
 
-def make_host(spec: EngineSpec, store: Store, actor: str) -> Host:
+def make_host(spec: EngineSpec, store: Store, actor: str) -> RuntimeHost:
     """What claims, runs and commits in this actor, with the definitions and callables that the store holds."""
     from gobpm_ray.runtime.callables import Callables
-    from gobpm_ray.runtime.host import Host as RuntimeHost
+    from gobpm_ray.runtime.host import Host
     from gobpm_ray.runtime.programs import Programs
 
     callables = Callables(lambda topic: store.get_value("code", topic), key=spec.signing_key or None)
     programs = Programs(store)
     warm_up(store, programs.get)
-    return RuntimeHost(store, spec.settings, programs, callables, actor)
+    return Host(store, spec.settings, programs, callables, actor)
 
 
 def warm_up(store: Store, compile_program: Callable[[str, int], object]) -> None:

@@ -78,7 +78,9 @@ class Life:
         monotonic: Callable[[], float] = time.monotonic,
         wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         memory: Callable[[], int] | None = None,
+        report: Callable[[bool], None] | None = None,
     ) -> None:
+        """`report` is asked, twice a second, to tell what the host has counted; True: at once, for this is the end."""
         self._row = row
         self._host = host
         self._store = store
@@ -87,6 +89,7 @@ class Life:
         self._monotonic = monotonic
         self._wall_ms = wall_ms
         self._memory = memory or resident_memory
+        self._report = report or (lambda _at_once: None)
         self._rows = threading.Lock()
         self._stopping = threading.Event()
         self._ended = threading.Event()
@@ -102,6 +105,7 @@ class Life:
         finally:
             self._ended.set()
             self._host.close()
+            self._report(True)
             reached("life.leaving")
             try:
                 drop_actor(self._store, self._row.name)
@@ -178,6 +182,7 @@ class Life:
         """Watches beside the loop, for the loop is inside the host all the while an instance is resident."""
         seen, since, shown = "", self._monotonic(), ""
         while not self._ended.wait(SLICE_S):
+            self._report(False)
             hosting = self._host.hosting
             if hosting != seen:
                 seen, since, shown = hosting, self._monotonic(), ""

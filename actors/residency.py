@@ -9,6 +9,7 @@ from actors import supervisor
 from actors.handles import RayActors, this_node
 from actors.instance import InstanceActor
 from actors.loop import LoopActor
+from actors.metrics import PopulationMetrics
 from actors.spec import EngineSpec
 from gobpm_ray.runtime.ports import Store
 
@@ -22,7 +23,8 @@ class ResidencySupervisor(LoopActor):
     def build(self, store: Store) -> supervisor.ResidencySupervisor:
         # Bells are rung over a connection of the store's pool: Ray's own thread does it.
         actors = RayActors(self._spec, InstanceActor, lambda: store.ring(supervisor.ResidencySupervisor.bell))
-        plain = supervisor.ResidencySupervisor(store, self._spec.settings, actors, node=this_node())
+        metrics = PopulationMetrics(self._spec.settings.engine_id)
+        plain = supervisor.ResidencySupervisor(store, self._spec.settings, actors, node=this_node(), tell=metrics.tell)
         self._plain = plain
         return plain
 

@@ -126,7 +126,9 @@ class ResidencySupervisor:
         node: str = "",
         monotonic: Callable[[], float] = time.monotonic,
         wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        tell: Callable[[dict[str, float]], None] | None = None,
     ) -> None:
+        """`tell` is told the counts of each heartbeat: the metrics of the process."""
         self._store = store
         self._settings = settings
         self._actors = actors
@@ -140,6 +142,7 @@ class ResidencySupervisor:
         """Ends that Ray reported and that are not buried yet."""
         self._hosts: dict[str, bool] = {}
         """Our actors that hold a lease, and whether it is a settled one."""
+        self._tell = tell
         self._oldest_ready_ms = 0
         self._neighbours: dict[str, int] = {}
         """Clusters of other supervisors on this store, with the wall clock of their last heartbeat."""
@@ -256,9 +259,7 @@ class ResidencySupervisor:
             if name in self._living:
                 hosts[name] = now - since >= SETTLED_S
         self._hosts = hosts
-        population = self._store.population()
-        outcome.ready = population.ready
-        self._oldest_ready_ms = population.oldest_ready_ms
+        outcome.ready, self._oldest_ready_ms = self._store.readiness()
         outcome.living = len(self._living)
         outcome.settled = sum(hosts.values())
         outcome.moving = len(hosts) - outcome.settled
@@ -360,6 +361,15 @@ class ResidencySupervisor:
             ),
         )
         self._heartbeat_at = now
+        if self._tell is not None:
+            self._tell(
+                {
+                    "actors": len(self._living),
+                    "free_actors": len(free),
+                    "ready_instances": outcome.ready,
+                    "oldest_ready_ms": self._oldest_ready_ms,
+                }
+            )
 
     # ------------------------------------------------------------------------------------------------------------- stop
 

@@ -1,7 +1,10 @@
-"""How many waiting instances a second wake, run to their end and are committed, when all their deadlines fall due at once?
+"""How many waiting instances a second wake, run to their end and are committed, when all their deadlines fall due at
+once?
 
-`python -m benchmarks.wake --json`: 10,000 instances wait for a timer on the real engine (embedded store with `appendfsync always`, local Ray, two
-warm spares); the clock jumps past their deadline; the time runs from there to the last commit. In the same run, before and after: the bare
+`python -m benchmarks.wake --json`: 10,000 instances wait for a timer on the real engine (embedded store with
+`appendfsync always`, local Ray, two
+warm spares); the clock jumps past their deadline; the time runs from there to the last commit. In the same run,
+before and after: the bare
 loop on the same store with as many processes, a bare Ray actor per wake, and the disk's fdatasync.
 """
 

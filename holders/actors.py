@@ -10,6 +10,7 @@ import threading
 
 from actors.handles import this_actor
 from actors.loop import LoopActor
+from actors.metrics import SignalMetrics
 from gobpm_ray.errors import EnvironmentFailure
 from gobpm_ray.runtime.ports import BellName, Store
 from holders.loop import Holder
@@ -20,6 +21,8 @@ class Ordered:
 
     def __init__(self, holder: Holder) -> None:
         self._holder = holder
+        metrics = SignalMetrics(holder.settings.engine_id, f"{holder.kind.capitalize()}Holder")
+        holder.reporting.also = metrics.add
         self.bell: BellName = holder.bell
         # Ray restarts an actor under the id it had, so that a token of that name is the successor's as well.
         holder.token = f"{holder.kind}:{this_actor()}"

@@ -47,7 +47,8 @@ def _unit_tests_reach_neither_ray_nor_redis(
 
 @pytest.fixture(autouse=True)
 def _a_test_leaves_the_log_as_it_was() -> Iterator[None]:
-    """The command line quietens the engine's log for its process; tests that run it in theirs must not quieten the next."""
+    """The command line quietens the engine's log for its process; tests that run it in theirs must not quieten the
+    next."""
     log = logging.getLogger("gobpm_ray")
     level = log.level
     yield

@@ -340,8 +340,10 @@ def top(json: Json = False) -> None:
         if not output.json and isinstance(answer, dict):
             from gobpm_ray.cli.render import show_fields
 
-            pending = answer.pop("pending")
+            pending, signals = answer.pop("pending"), answer.pop("signals")
             show_fields({**answer, **{f"pending {kind}": count for kind, count in pending.items()}})
+            if signals:
+                show_fields({name.replace("_", " "): count for name, count in signals.items()})
         return OK
 
     finish(json, body)

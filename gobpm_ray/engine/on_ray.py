@@ -154,7 +154,9 @@ class OnRay:
 
                 erase_engine(self.opened.url, self._settings.engine_id)
         finally:
-            self._stop_store()
+            if self._ray in (LOCAL, None):
+                # On another's cluster the actors live on, and so does the store under them.
+                self._stop_store()
 
     # --- the store's process
 

@@ -162,6 +162,8 @@ class Reading(Base):
             parked=counts.parked,
             incidents=counts.incidents,
             actors=actors.actors,
+            dead=counts.dead,
+            signals={name: int(count) for name, count in sorted(self.store.values("signals").items())},
         )
 
     def supervised(self) -> bool:

@@ -174,6 +174,10 @@ class Top:
     parked: int
     incidents: int
     actors: int
+    dead: int = 0
+    """Dead letters: accepted, and set aside."""
+    signals: Mapping[str, int] = field(default_factory=dict)
+    """Reliability signals (N12): what the engine's processes have counted since it was first started."""
 
 
 def plain(value: object) -> object:

@@ -192,11 +192,12 @@ class MemoryStore(MemoryTasks, MemoryCare):
         pending = {"message": 0, "signal": 0}
         for row in self._pending.values():
             pending[row.row.kind] += 1
+        ready = sum(1 for at, *_ in self._ready if at <= live)  # one that backs off may not be claimed yet
         return Population(
             resident=len(self._leased),
-            ready=len(self._ready),
+            ready=ready,
             oldest_ready_ms=max(0, live - self._ready[0][0]) if self._ready else 0,
-            waiting=len(self._instances) - len(self._ended) - len(self._leased) - len(self._ready),
+            waiting=len(self._instances) - len(self._ended) - len(self._leased) - ready,
             due=len(self._due),
             pending=pending,
             parked=sum(len(rows) for rows in self._parked.values()),

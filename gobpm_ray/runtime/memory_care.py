@@ -72,6 +72,10 @@ class MemoryCare(MemoryLeases):
             self._make_ready(instance, self._live())
         return (str(first + limit) if len(page) == limit else ""), len(dropped)
 
+    @locked
+    def readiness(self) -> tuple[int, int]:
+        return len(self._ready), max(0, self._live() - self._ready[0][0]) if self._ready else 0
+
     # --- counts
     @locked
     def count(self, signals: Mapping[str, int]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from gobpm_ray.checkpoint import rows
+from gobpm_ray.core.step import HistoryEntry
 from gobpm_ray.errors import BrokenInvariant, LeaseLost
 from gobpm_ray.runtime.memory_routing import MemoryRouting
 from gobpm_ray.runtime.memory_state import Instance, Lease, locked
@@ -162,10 +164,20 @@ class MemoryLeases(MemoryRouting):
             self._withdraw(instance.id, wait)
         for delivered in instance.inbox:
             self._return_message(delivered.row)
+            if delivered.row.kind != "message":
+                self._overtaken(instance, delivered.row)
         instance.inbox.clear()
         instance.parts = {name: part for name, part in instance.parts.items() if name in LASTING_PARTS}
         self._release(instance)
         self._ended[instance.id] = instance.ended_live
+
+    def _overtaken(self, instance: Instance, trigger: TriggerRow) -> None:
+        """It came while the last step ran: its sender was told "accepted", so its end must be seen as well."""
+        node = trigger.wait.partition(":")[2].rpartition(":")[0].rpartition(":")[0]
+        instance.history.append(rows.history_entry(HistoryEntry("overtaken", self._now(), node, trigger.kind)))
+        del instance.history[: max(0, len(instance.history) - self.settings.history_limit)]
+        told = {"trigger": trigger.kind, "wait": trigger.wait}
+        self._add_fact(rows.fact("Overtaken", instance.id, instance.process_id, self._now(), **told))
 
     def _keeps(self, instance: Instance, residency: str) -> bool:
         if residency == "either":

@@ -424,6 +424,9 @@ class Store(Protocol):
 
     def facts(self, after: str = "0", limit: int = 1_000) -> list[tuple[str, bytes]]: ...
     def population(self) -> Population: ...
+    def readiness(self) -> tuple[int, int]:
+        """(instances that are ready, ms since the oldest of them became so): of `population` what a supervisor asks."""
+
     def leases(self) -> list[tuple[str, str, int]]:
         """(instance id, token, ms until expiry)."""
 

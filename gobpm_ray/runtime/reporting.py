@@ -33,10 +33,10 @@ class Reporting:
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`also` is told the same, e.g. the metrics of the process."""
         self._store = store
         self._counters = counters
-        self._also = also
+        self.also = also
+        """Is told the same: the metrics of the process."""
         self._monotonic = monotonic
         self._told: dict[str, int] = {}
         self._told_at = monotonic()
@@ -59,5 +59,5 @@ class Reporting:
                 log.debug("signals are told later: %s", failure)
                 return
             self._told = counted
-        if self._also is not None:
-            self._also(more)
+        if self.also is not None:
+            self.also(more)

@@ -37,7 +37,7 @@ class Difference:
     key: str
     expected: str
     found: str
-    writes: tuple[Write, ...] = ()
+    writes: tuple[Write, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,13 @@ class RowHolding:
     parkx: float | None
 
     def guards(self, keys: Keys) -> tuple[Write, ...]:
-        return (
+        stands: list[Write] = [
             ("HEXISTS", keys["in"], self.seq, int(self.row is not None)),
             ("ZSCORE", keys["pend"], self.seq, self.seq if self.pend else b"-"),
-            ("ZSCORE", keys["parked"], self.member, 0 if self.parked else b"-"),
-        )
+        ]
+        if self.member:
+            stands.append(("ZSCORE", keys["parked"], self.member, 0 if self.parked else b"-"))
+        return tuple(stands)
 
 
 def parked_member(seq: int, row: bytes) -> bytes:

@@ -108,6 +108,15 @@ class Housekeeping:
             return None
         return DueList(now, (), int(head[0][1]) if head else None)
 
+    @store_call
+    def readiness(self) -> tuple[int, int]:
+        # One plain read while nothing is ready.
+        head = self._client.zrange(self.keys["ready"], 0, 0, withscores=True)
+        if not head:
+            return 0, 0
+        counts = self._run("population")
+        return counts[1], counts[2]
+
     # --- registers and counts
 
     @store_call

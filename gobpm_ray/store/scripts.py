@@ -46,7 +46,8 @@ def pack(argument: Argument) -> bytes:
 
 
 class _Lent:
-    """A connection that a thread has to itself; it is the pool's again when the thread has ended, for a pool counts what
+    """A connection that a thread has to itself; it is the pool's again when the thread has ended, for a pool counts
+    what
     it lent, and a program that serves each request in a thread of its own would run out of connections."""
 
     def __init__(self, pool: Any) -> None:
@@ -117,7 +118,13 @@ class Scripts:
     def _exchange(self, commands: list[bytes]) -> list[Any]:
         connection = self._connection()
         try:
-            connection.send_packed_command(commands)
+            try:
+                connection.send_packed_command(commands)
+            except redis.ConnectionError:
+                # The server that this connection led to has gone, perhaps long ago: it has not read the command, so
+                # a new connection may send it again. A reply that does not come is another matter (see below).
+                connection.disconnect()
+                connection.send_packed_command(commands)
             replies: list[Any] = []
             failure: Exception | None = None
             for _ in commands:

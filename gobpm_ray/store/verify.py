@@ -279,6 +279,7 @@ class Verifier:
                         yield difference, exact.guards(self._keys)
 
     def _memory(self) -> Iterator[Guarded]:
+        done: set[str] = set()
         for page in _pages(self._deliveries(), PAGE):
             for delivery, (stored, score) in zip(page, self._memories(page, exact=False), strict=True):
                 if memory_differences(delivery, stored, score, self._keys):
@@ -288,7 +289,9 @@ class Verifier:
                         ("ZSCORE", self._keys["dedupx"], delivery, b"-" if score is None else f"{score:.0f}"),
                     )
                     for difference in memory_differences(delivery, stored, score, self._keys):
-                        yield difference, guards
+                        if difference.key not in done:
+                            done.add(difference.key)
+                            yield difference, guards
 
     def _row_places(self, report: Report) -> Iterator[tuple[int, bytes]]:
         """(seq, member of `parked` or b'') of everything that names an accepted row, by whatever name."""

@@ -1,4 +1,5 @@
-"""A whole engine without Ray on a real store: its front door, its holders and a host, each moved when the test says so."""
+"""A whole engine without Ray on a real store: its front door, its holders and a host, each moved when the test says
+so."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def models() -> list[ProcessBuilder]:
     wait = ProcessBuilder("wait")
     wait.start().catch("nap", timer="PT1H").end()
     failing = ProcessBuilder("failing")
-    failing.start().script_task("bad", "=1 / nothing", result="x").end()
+    failing.start().script_task("bad", "=[{rule: function(x) x}]", result="x").end()
     race = ProcessBuilder("race")
     race.start().event_gateway("either").catch("answer", message="Answer", key="=k").end()
     race.at("either").catch("timeout", timer="PT2H").end()

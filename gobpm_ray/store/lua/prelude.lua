@@ -289,6 +289,16 @@ local function leased(id, ikey, token)
   return expiry and tonumber(expiry) > live
 end
 
+-- A trigger that found its instance ended, in the instance's history and as a fact: as the core says it of one that it reads.
+local function overtaken(id, ikey, process, kind, wait)
+  local node = string.match(wait, '^[^:]*:(.*):[^:]*:[^:]*$')
+  local named = node and ',"n":' .. cjson.encode(node) or ''
+  call('RPUSH', ikey .. ':h', string.format('{"e":"overtaken","t":%d%s,"d":"%s"}', now, named, kind))
+  call('LTRIM', ikey .. ':h', '-' .. HISTORY, -1)
+  local whose = cjson.encode(id) .. ',"process":' .. cjson.encode(process)
+  fact(string.format('{"fact":"Overtaken","instance":%s,"at":%d,"trigger":"%s","wait":%s}', whose, now, kind, cjson.encode(wait)))
+end
+
 -- Removes what an ended instance still holds, in bounded batches: its waits with their index entries, its parts but the head and the
 -- final variables, and its inbox, whose messages go back to routing at their place. Answers true when nothing is left.
 local function purge(id, budget)
@@ -321,6 +331,9 @@ local function purge(id, budget)
       call('HSET', IN, f[4], table.concat({ f[1], 'M', f[5], name, f[6], now, live, f[8] }, RS))
       call('ZADD', PEND, f[4], f[4])
       returned = returned + 1
+    else
+      -- It came while the last step ran: its sender was told "accepted", so its end must be seen as well.
+      overtaken(id, ikey, process, f[2], f[3])
     end
   end
   if returned > 0 then ring(BELL_MESSAGE) end

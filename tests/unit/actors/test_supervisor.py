@@ -575,16 +575,16 @@ def test_a_failing_pass_ends_the_pass_and_not_the_loop(bench: Bench, monkeypatch
     settings = Settings(holder_tick_ms=1)
     supervisor = ResidencySupervisor(bench.store, settings, bench.ray)
 
-    def population():
+    def readiness():
         calls.append(1)
         if len(calls) == 1:
             raise StoreUnavailable("store: gone")
         if len(calls) == 2:
             raise ZeroDivisionError
         stop.set()
-        return MemoryStore.population(bench.store)
+        return MemoryStore.readiness(bench.store)
 
-    monkeypatch.setattr(bench.store, "population", population)
+    monkeypatch.setattr(bench.store, "readiness", readiness)
     supervisor.run(stop)
 
     assert len(calls) == 3

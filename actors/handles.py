@@ -18,7 +18,19 @@ from importlib import import_module
 from typing import Any
 
 import ray
-from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RayActorError, RayError
+from ray.exceptions import (
+    ActorDiedError,
+    ActorUnavailableError,
+    GetTimeoutError,
+    NodeDiedError,
+    ObjectLostError,
+    OutOfMemoryError,
+    OwnerDiedError,
+    RayActorError,
+    RayError,
+    TaskCancelledError,
+    WorkerCrashedError,
+)
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.registry import ActorRow
@@ -307,6 +319,46 @@ class RayActors:
         with self._changed:
             if not self._ended:
                 self._changed.wait(timeout_s)
+
+
+# --------------------------------------------------------------------------------------------------------- Ray tasks
+
+
+class RayTask:
+    """A function that was sent to run as a Ray task."""
+
+    def __init__(
+        self, function: Callable[..., object], arguments: Sequence[object], options: Mapping[str, Any]
+    ) -> None:
+        remote: Any = ray.remote(function)
+        self._ref: Any = remote.options(**options).remote(*arguments)
+
+    def when_ended(self, told: Callable[[Any, BaseException | None], None]) -> None:
+        """Called once, from a thread of Ray's, with the result or why there is none."""
+
+        def ended(future: Any) -> None:
+            failure = future.exception()
+            told(None if failure is not None else future.result(), failure)
+
+        self._ref.future().add_done_callback(ended)
+
+    def cancel(self, *, force: bool) -> None:
+        """Waiting, it never begins; running, its function is interrupted, or by force its process is ended."""
+        with contextlib.suppress(RayError, ValueError):
+            ray.cancel(self._ref, force=force)
+
+
+def lost_on_the_way(failure: BaseException) -> bool:
+    """What ran is gone, and nobody knows how far it came. A task that could not even begin is not meant."""
+    gone = (WorkerCrashedError, NodeDiedError, OwnerDiedError, ObjectLostError, OutOfMemoryError, TaskCancelledError)
+    return isinstance(failure, gone)
+
+
+def strategy_of(wanted: object) -> Any:
+    """Ray's scheduling strategy of a model's `scheduling`."""
+    if isinstance(wanted, Mapping):
+        return NodeAffinitySchedulingStrategy(node_id=str(wanted.get("node_id", "")), soft=bool(wanted.get("soft")))
+    return wanted
 
 
 class OwnActor:

@@ -156,14 +156,15 @@ class InstanceActor:
 
 def make_host(spec: EngineSpec, store: Store, actor: str) -> RuntimeHost:
     """What claims, runs and commits in this actor, with the definitions and callables that the store holds."""
+    from actors.ray_tasks import RayTasks
     from gobpm_ray.runtime.callables import Callables
     from gobpm_ray.runtime.host import Host
     from gobpm_ray.runtime.programs import Programs
 
     callables = Callables(lambda topic: store.get_value("code", topic), key=spec.signing_key or None)
-    programs = Programs(store)
+    programs = Programs(store, spec.settings)
     warm_up(store, programs.get)
-    return Host(store, spec.settings, programs, callables, actor)
+    return Host(store, spec.settings, programs, callables, actor, elsewhere=RayTasks(spec.signing_key or None))
 
 
 def warm_up(store: Store, compile_program: Callable[[str, int], object]) -> None:

@@ -13,18 +13,35 @@ if TYPE_CHECKING:
     from gobpm_ray.engine.aio import AsyncEngine
     from gobpm_ray.engine.engine import Engine
     from gobpm_ray.engine.operations import Operations
+    from gobpm_ray.errors import BpmnError, Escalation
     from gobpm_ray.model.builder import ProcessBuilder
     from gobpm_ray.settings import Settings
+    from gobpm_ray.work.handlers import worker
+    from gobpm_ray.work.worker import Worker
 
 _HOMES = {
     "AsyncEngine": "gobpm_ray.engine.aio",
+    "BpmnError": "gobpm_ray.errors",
     "Engine": "gobpm_ray.engine.engine",
+    "Escalation": "gobpm_ray.errors",
     "Operations": "gobpm_ray.engine.operations",
     "ProcessBuilder": "gobpm_ray.model.builder",
     "Settings": "gobpm_ray.settings",
+    "Worker": "gobpm_ray.work.worker",
+    "worker": "gobpm_ray.work.handlers",
 }
 
-__all__ = ["AsyncEngine", "Engine", "Operations", "ProcessBuilder", "Settings"]
+__all__ = [
+    "AsyncEngine",
+    "BpmnError",
+    "Engine",
+    "Escalation",
+    "Operations",
+    "ProcessBuilder",
+    "Settings",
+    "Worker",
+    "worker",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -69,6 +69,13 @@ class TaskRefused(InputError):
     code = "task_refused"
 
 
+class LockLost(InputError):
+    """A worker reported a job whose lock had ended, or is another's: nothing changed, and whoever fetched it since goes
+    on (C68)."""
+
+    code = "lock_lost"
+
+
 class UnknownDelivery(InputError):
     code = "unknown_delivery"
 
@@ -85,6 +92,27 @@ class InvalidPayload(InputError):
 
 class InvalidScenario(InputError):
     code = "invalid_scenario"
+
+
+class BpmnError(Exception):
+    """Raised by a callable to throw a BPMN error: caught by a boundary event or an event sub-process that names its
+    code, or none, and an incident of the task where nobody does. `values` become variables where it is caught.
+
+    No `GobpmError`: nothing has gone wrong with the engine. Any other exception is a failure that can be retried."""
+
+    def __init__(self, code: str, message: str = "", /, **values: object) -> None:
+        if not isinstance(code, str) or not code:
+            raise ValueError(f"a BPMN error needs a code, got {code!r}")
+        super().__init__(message or code)
+        self.code = code
+        self.values = values
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _bpmn_error, (self.code, str(self), self.values)
+
+
+def _bpmn_error(code: str, message: str, values: dict[str, object]) -> BpmnError:
+    return BpmnError(code, message, **values)
 
 
 class LimitReached(InputError):
@@ -143,3 +171,22 @@ class BrokenInvariant(GobpmError):
     """A state that cannot happen did; a fault of the engine itself."""
 
     code = "broken_invariant"
+
+
+class Escalation(Exception):
+    """Raised by a callable to throw a BPMN escalation; its task is done then, with `values` as outputs. A worker's
+    function that goes on after an escalation throws it by its context."""
+
+    def __init__(self, code: str, message: str = "", /, **values: object) -> None:
+        if not isinstance(code, str) or not code:
+            raise ValueError(f"a BPMN escalation needs a code, got {code!r}")
+        super().__init__(message or code)
+        self.code = code
+        self.values = values
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _escalation, (self.code, str(self), self.values)
+
+
+def _escalation(code: str, message: str, values: dict[str, object]) -> Escalation:
+    return Escalation(code, message, **values)

@@ -54,6 +54,17 @@ class Settings:
     0: never."""
     auto_complete: bool = False
     """Complete service and send tasks that have no registered callable at once, with a warning (`simulate`, `run`)."""
+    retries: str = "none"
+    """How often a failed attempt of a service or send task is repeated that has no policy of its own
+    (`gobpm_ray.calendar.retries`)."""
+    release_jobs: bool = False
+    """A worker's job does not keep its instance resident, not even while there is room (D12)."""
+    max_variable: int = 1_048_576
+    """Bytes of one result, or of one value that an expression makes a variable."""
+    max_instance: int = 33_554_432
+    """Bytes of one instance's checkpoint; one that would grow beyond is held, with what woke it unconsumed."""
+    max_call_depth: int = 100
+    """Called instances may call others down to this depth: a process that calls itself is stopped in an incident."""
     max_advance_steps: int = 10_000
     """Flow nodes that one step may pass before it is stopped as an endless loop without a wait."""
 

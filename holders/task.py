@@ -2,7 +2,8 @@
 
 The scripts that accept a completion do a task's own work (owner, eligibility, refusals) without a holder between. What
 is left is done here, by the clock: expired leases go back to ready with their triggers (N9), parked messages past their
-TTL become dead letters, ended instances and tombstones past their time go.
+TTL become dead letters, ended instances and tombstones past their time go, and jobs whose lock has
+ended or whose back-off is over are offered again.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class TaskHolder(Holder):
         expired = self._in_batches(self.store.expire)
         if expired:
             reached("task.expired")
+        woken = self._in_batches(self.store.wake_jobs)
         self.counters.stale_requeued += swept
         self.counters.expired += expired
         repaired = self.walk.step()
@@ -48,9 +50,9 @@ class TaskHolder(Holder):
         if repaired:
             log.warning("task: %d instances had triggers and were not ready: their wakes had been dropped", repaired)
         return Outcome(
-            folded=swept + expired + repaired,
+            folded=swept + expired + repaired + woken,
             woken=swept + repaired,
-            more=max(swept, expired) >= BATCH * BATCHES,
+            more=max(swept, expired, woken) >= BATCH * BATCHES,
         )
 
     def backlog(self) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from gobpm_ray.runtime.ports import Store
 from gobpm_ray.settings import Settings
 
-PAGE = 1_000
+PAGE = 4_000
+"""Keys that a step looks at: a millisecond or two of the store."""
 KEPT_EVERY = 10
 """Pages between two notes of the place: a successor walks at most so many again."""
 TABLE, NAME = "engine", "walk"

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from lxml import etree
 
-from gobpm_ray.bpmn import xml
+from gobpm_ray.bpmn import camunda_calls, xml
+from gobpm_ray.bpmn.camunda_calls import NAMESPACES
 from gobpm_ray.bpmn.extras import Extras
 from gobpm_ray.bpmn.findings import Findings, named
 from gobpm_ray.bpmn.operands import Operands
 from gobpm_ray.model.elements import Mapping
 
-NAMESPACES = {
-    "http://camunda.org/schema/1.0/bpmn": "camunda",
-    "http://flowable.org/bpmn": "flowable",
-    "http://activiti.org/bpmn": "activiti",
-}
+__all__ = ["NAMESPACES", "read"]
 
 _REFUSED = frozenset({"executionListener", "taskListener", "eventListener", "connector"})
-_NOT_EXECUTED = frozenset({"field", "failedJobRetryTimeCycle", "errorEventDefinition", "mapException"})
+_NOT_EXECUTED = frozenset({"field", "errorEventDefinition", "mapException"})
 _CODE = ("class", "delegateExpression", "expression")
 
 
@@ -36,8 +33,11 @@ def read(element: etree._Element, operands: Operands, findings: Findings, extras
             findings.refuse(found, owner=owner, what=kind)
         elif name in _NOT_EXECUTED:
             findings.warn("ignored", found, f"{kind} is not used by this engine", owner=owner)
+        elif name == "failedJobRetryTimeCycle":
+            extras.retries = extras.retries or operands.optional(xml.text(found))
         elif name == "inputOutput":
             _input_output(found, kind, operands, findings, extras, owner)
+    camunda_calls.read(element, operands, findings, extras, owner)
 
 
 def _attributes(
@@ -62,6 +62,9 @@ def _attributes(
     extras.priority = extras.priority or operands.optional(value("priority"))
     extras.form = extras.form or value("formKey") or value("formRef")
     extras.result_variable = extras.result_variable or value("resultVariable") or value("resultVariableName")
+    if collection := value("collection"):
+        extras.collection = extras.collection or operands.named_variable(collection)
+    extras.item_variable = extras.item_variable or value("elementVariable")
     if extras.topic:
         return
     if topic := value("topic"):
@@ -70,7 +73,7 @@ def _attributes(
         extras.topic = value(code)
         wanted = f"{prefix}:{code} of {named(element)} names code of another engine"
         findings.warn("foreign_code", element, f"{wanted}: register a callable as '{extras.topic}'", owner=owner)
-    elif (built_in := value("type")) and built_in not in ("external", "external-worker"):
+    elif (built_in := value("type")) and built_in not in ("external", "external-worker", "dmn"):
         extras.topic = built_in
         wanted = f"{prefix}:type of {named(element)} names a built-in of another engine"
         findings.warn("foreign_code", element, f"{wanted}: register a callable as '{built_in}'", owner=owner)

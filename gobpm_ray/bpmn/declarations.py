@@ -1,4 +1,4 @@
-"""What stands beside the processes and is referred to by id: messages, signals, event definitions, correlation.
+"""What stands beside the processes and is referred to by id: messages, signals, errors, event definitions, correlation.
 
 Correlation by BPMN 8.4.2 is read in its simple case: a message with one retrieval expression, whose property is alone
 in its correlation key and bound by the receiving process' subscription. A vendor's key on the message comes first.
@@ -6,7 +6,7 @@ in its correlation key and bound by the receiving process' subscription. A vendo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from lxml import etree
@@ -14,55 +14,107 @@ from lxml import etree
 from gobpm_ray.bpmn import xml
 from gobpm_ray.bpmn.extensions import read_extras
 from gobpm_ray.bpmn.findings import Findings, named
-from gobpm_ray.bpmn.operands import Operands
-from gobpm_ray.bpmn.tables import EVENT_DEFINITIONS, REFUSED
-from gobpm_ray.model.elements import Expression, MessageDefinition, SignalDefinition
+from gobpm_ray.bpmn.operands import Operands, is_marked
+from gobpm_ray.bpmn.tables import EVENT_DEFINITIONS, GLOBAL_TASKS
+from gobpm_ray.model.elements import (
+    ErrorDefinition,
+    EscalationDefinition,
+    Expression,
+    MessageDefinition,
+    SignalDefinition,
+)
 
 Side = Literal["catch", "throw", "start"]
 """Where a message is named: a process' start correlates by name alone, for nothing exists yet to take a key from."""
 
 
 class Declarations:
-    """The document's root elements by id."""
+    """The document's root elements by id; what it does not declare itself is looked up in the files it imports."""
 
-    def __init__(self, definitions: etree._Element, operands: Operands) -> None:
+    def __init__(
+        self, definitions: etree._Element, operands: Operands, imported: Sequence[etree._Element] = ()
+    ) -> None:
         self._operands = operands
+        self.imports_used: dict[str, None] = {}
+        """References that only an imported file could answer."""
         self._messages: dict[str, etree._Element] = {}
         self._signals: dict[str, etree._Element] = {}
+        self._errors: dict[str, etree._Element] = {}
+        self._escalations: dict[str, etree._Element] = {}
         self._events: dict[str, etree._Element] = {}
+        self._global_tasks: dict[str, etree._Element] = {}
         self._retrievals: dict[str, list[tuple[str, etree._Element]]] = {}
         """message id -> (property id, retrieval expression)"""
         self._key_properties: dict[str, tuple[str, ...]] = {}
-        for kind, element in xml.bpmn_children(definitions):
-            element_id = xml.attribute(element, "id")
-            if kind == "message":
-                self._messages.setdefault(element_id, element)
-            elif kind == "signal":
-                self._signals.setdefault(element_id, element)
-            elif kind in EVENT_DEFINITIONS or (kind in REFUSED and kind.endswith("EventDefinition")):
-                self._events.setdefault(element_id, element)
-            elif kind == "correlationProperty":
-                for retrieval in element.findall(f"{{{xml.MODEL}}}correlationPropertyRetrievalExpression"):
-                    message = unprefixed(xml.attribute(retrieval, "messageRef"))
-                    self._retrievals.setdefault(message, []).append((element_id, retrieval))
+        tables = {
+            "message": self._messages,
+            "signal": self._signals,
+            "error": self._errors,
+            "escalation": self._escalations,
+            **dict.fromkeys(EVENT_DEFINITIONS, self._events),
+            **dict.fromkeys(GLOBAL_TASKS, self._global_tasks),
+        }
+        for root in (definitions, *imported):
+            for kind, element in xml.bpmn_children(root):
+                table = tables.get(kind)
+                element_id = xml.attribute(element, "id")
+                if table is not None and element_id not in table:
+                    table[element_id] = element
+                elif kind == "correlationProperty":
+                    for retrieval in element.findall(f"{{{xml.MODEL}}}correlationPropertyRetrievalExpression"):
+                        message = unprefixed(xml.attribute(retrieval, "messageRef"))
+                        self._retrievals.setdefault(message, []).append((element_id, retrieval))
+        # The elements are kept by the tables, so their identity stays theirs.
+        self._imported = tuple(imported)
+        self._foreign = {
+            id(element) for table in tables.values() for element in table.values() if element.getparent() in imported
+        }
         for key in definitions.iter(f"{{{xml.MODEL}}}correlationKey"):
             references = tuple(unprefixed(ref) for ref in xml.texts(key, "correlationPropertyRef"))
             self._key_properties[xml.attribute(key, "id")] = references
 
     def event_definition(self, reference: str) -> etree._Element | None:
         """The event definition at the root that an `eventDefinitionRef` names."""
-        return _lookup(self._events, reference)
+        return self._lookup(self._events, reference)
+
+    def is_global_task(self, reference: str) -> bool:
+        return reference in self._global_tasks
 
     def signal(self, element: etree._Element, findings: Findings, owner: str) -> SignalDefinition:
         """The signal that the element's `signalRef` names; without one, a definition without a name."""
         reference = xml.attribute(element, "signalRef")
         if not reference:
             return SignalDefinition()
-        signal = _lookup(self._signals, reference)
+        signal = self._lookup(self._signals, reference)
         if signal is None:
             _unknown(element, "signal", reference, findings, owner)
             return SignalDefinition(name=reference)
         return SignalDefinition(name=xml.attribute(signal, "name") or xml.attribute(signal, "id"))
+
+    def error(self, element: etree._Element, findings: Findings, owner: str) -> ErrorDefinition | None:
+        """The error that the element's `errorRef` names, by its code; without a reference every error."""
+        code = self._code(element, "error", self._errors, findings, owner)
+        return None if code is None else ErrorDefinition(code=code)
+
+    def escalation(self, element: etree._Element, findings: Findings, owner: str) -> EscalationDefinition | None:
+        """The escalation that the element's `escalationRef` names, by its code; without a reference every one."""
+        code = self._code(element, "escalation", self._escalations, findings, owner)
+        return None if code is None else EscalationDefinition(code=code)
+
+    def _code(
+        self, element: etree._Element, kind: str, table: dict[str, etree._Element], findings: Findings, owner: str
+    ) -> str | None:
+        reference = xml.attribute(element, f"{kind}Ref")
+        if not reference:
+            return ""
+        declared = self._lookup(table, reference)
+        if declared is None:
+            _unknown(element, kind, reference, findings, owner)
+            return reference
+        given = (xml.attribute(declared, name) for name in (f"{kind}Code", "name", "id"))
+        code = next(filter(None, given), "")
+        # A computed code cannot be matched before it is thrown: the definition is refused.
+        return None if is_marked(code) else code
 
     def message(
         self, element: etree._Element, side: Side, process: etree._Element, findings: Findings, owner: str
@@ -71,14 +123,15 @@ class Declarations:
         reference = xml.attribute(element, "messageRef")
         if not reference:
             return MessageDefinition()
-        message = _lookup(self._messages, reference)
+        message = self._lookup(self._messages, reference)
         if message is None:
             _unknown(element, "message", reference, findings, owner)
             return MessageDefinition(name=reference)
         name = xml.attribute(message, "name") or xml.attribute(message, "id")
         if side == "start":
             return MessageDefinition(name=name)
-        key = read_extras(message, self._operands, findings).key
+        extras = read_extras(message, self._operands, findings)
+        key = extras.operands.get("correlationKey") or extras.key
         if key is None:
             key = self._correlated(message, side, process, findings)
         return MessageDefinition(name=name, key=key)
@@ -108,6 +161,13 @@ class Declarations:
             return None
         return self._operands.formal(data_path)
 
+    def _lookup(self, table: dict[str, etree._Element], reference: str) -> etree._Element | None:
+        # The whole text first: ids that are no NCNames may hold a colon of their own.
+        found = table.get(reference, table.get(unprefixed(reference)))
+        if found is not None and id(found) in self._foreign:
+            self.imports_used[reference] = None
+        return found
+
 
 def _bindings(process: etree._Element, property_id: str) -> Iterator[tuple[etree._Element, etree._Element | None]]:
     """(subscription, data path) of each binding of the property."""
@@ -120,11 +180,6 @@ def _bindings(process: etree._Element, property_id: str) -> Iterator[tuple[etree
 def unprefixed(reference: str) -> str:
     """The local part of a QName: references may carry a namespace prefix, ids never do (they are NCNames)."""
     return reference.rpartition(":")[2]
-
-
-def _lookup(table: dict[str, etree._Element], reference: str) -> etree._Element | None:
-    # The whole text first: ids that are no NCNames may hold a colon of their own.
-    return table.get(reference, table.get(unprefixed(reference)))
 
 
 def _unknown(element: etree._Element, kind: str, reference: str, findings: Findings, owner: str) -> None:

@@ -7,42 +7,123 @@ refused.
 
 from __future__ import annotations
 
+from typing import cast
+
 from lxml import etree
 
 from gobpm_ray.bpmn import camunda, xml, zeebe
-from gobpm_ray.bpmn.extras import Extras
-from gobpm_ray.bpmn.findings import Findings
+from gobpm_ray.bpmn.extras import Binding, Extras
+from gobpm_ray.bpmn.findings import Findings, named
 from gobpm_ray.bpmn.operands import Operands
+from gobpm_ray.errors import InvalidModel
+from gobpm_ray.model import ray_options
+from gobpm_ray.model.elements import Expression, Mapping
 
 RAY = "http://gobpm.dev/schema/ray"
-"""Attributes of this engine: `callable` (or `topic`), `idempotent`, `requiredOutputs`, `resultVariable`, the assignment
-of a user task, and `correlationKey` on a message."""
+"""Attributes of this engine: `callable` (or `topic`), `idempotent`, `retries`, `timeout`, `resultVariable`, the
+assignment, `formKey` and `requiredOutputs` of a user task, `correlationKey` on a message, `decision`, `binding` and
+`version`, `inherit`, `propagate` and `businessKey` of a call, `collection`, `itemVariable`, `outputCollection` and
+`outputItem` of a multi-instance activity.
+
+Of the Ray task that a service or send task runs as: `num_cpus`, `num_gpus`, `memory`, `resources`, `accelerator_type`,
+`runtime_env`, `scheduling`, `label_selector`. Of a process: `secrets`, the names of variables that nobody is shown.
+Elements: `input`, `output`, `requiredOutput`, `option` (of a Ray task, as JSON), and `operand`: any expression of the
+element, BPMN's own included, by its `use`, exactly as written and with its `language`."""
 
 
 def read_extras(element: etree._Element, operands: Operands, findings: Findings, owner: str = "") -> Extras:
     """Everything that extensions say about the element; `owner` is the id to report for it."""
     extras = Extras()
     owner = owner or xml.attribute(element, "id")
-    _own(element, operands, extras)
+    _own(element, operands, findings, extras, owner)
     zeebe.read(element, operands, findings, extras, owner)
     camunda.read(element, operands, findings, extras, owner)
     return extras
 
 
-def _own(element: etree._Element, operands: Operands, extras: Extras) -> None:
+def own_operands(element: etree._Element) -> dict[str, Expression]:
+    """This engine's own word about the element's expressions: use -> expression, exactly as written."""
+    return {
+        xml.attribute(found, "use"): _exact(found)
+        for space, name, found in xml.extension_elements(element)
+        if space == RAY and name == "operand"
+    }
+
+
+def _exact(found: etree._Element) -> Expression:
+    return Expression("".join(str(part) for part in found.itertext()), xml.attribute(found, "language") or "feel")
+
+
+def _own(element: etree._Element, operands: Operands, findings: Findings, extras: Extras, owner: str) -> None:
+    required: list[str] = []
+    for space, name, found in xml.extension_elements(element):
+        if space != RAY:
+            continue
+        if name == "operand":
+            extras.operands[xml.attribute(found, "use")] = _exact(found)
+        elif name in ("input", "output"):
+            into = extras.inputs if name == "input" else extras.outputs
+            into.append(Mapping(str(found.get("target") or ""), _exact(found)))
+        elif name == "option":
+            _ray_option(str(found.get("name") or ""), str(found.get("value") or ""), found, findings, extras, owner)
+        elif name == "requiredOutput":
+            required.append(str(found.get("name") or ""))
+        else:
+            message = f"ray:{named(found, owner)} is no extension of this engine"
+            findings.error("unknown_element", found, message, owner=owner)
+    if any(str(name).startswith(f"{{{RAY}}}") for name in element.attrib) or extras.operands:
+        _attributes(element, operands, extras)
+        for name in ray_options.NAMES:
+            if written := xml.attribute(element, f"{{{RAY}}}{name}"):
+                _ray_option(name, written, element, findings, extras, owner)
+    extras.required_outputs = (*extras.required_outputs, *required)
+
+
+def _ray_option(name: str, written: str, found: etree._Element, findings: Findings, extras: Extras, owner: str) -> None:
+    """An attribute of its name, or an `option` element with its name and value."""
+    try:
+        extras.ray_options = (*extras.ray_options, ray_options.from_text(name, written, named(found, owner)))
+    except InvalidModel as wrong:
+        findings.error("ray_option", found, str(wrong), owner=owner)
+
+
+def _attributes(element: etree._Element, operands: Operands, extras: Extras) -> None:
     def value(name: str) -> str:
         return xml.attribute(element, f"{{{RAY}}}{name}")
 
+    def operand(name: str) -> Expression | None:
+        return extras.operands.get(name) or operands.optional(value(name))
+
     extras.topic = value("callable") or value("topic")
     extras.idempotent = xml.flag(element, f"{{{RAY}}}idempotent")
+    extras.retries = operand("retries")
+    extras.timeout = operand("timeout")
     extras.result_variable = value("resultVariable")
     extras.required_outputs = tuple(value("requiredOutputs").replace(",", " ").split())
-    extras.assignee = operands.optional(value("assignee"))
-    extras.candidate_users = operands.optional(value("candidateUsers"))
-    extras.candidate_groups = operands.optional(value("candidateGroups"))
-    extras.due = operands.optional(value("dueDate"))
-    extras.follow_up = operands.optional(value("followUpDate"))
-    extras.priority = operands.optional(value("priority"))
+    extras.assignee = operand("assignee")
+    extras.candidate_users = operand("candidateUsers")
+    extras.candidate_groups = operand("candidateGroups")
+    extras.due = operand("dueDate")
+    extras.follow_up = operand("followUpDate")
+    extras.priority = operand("priority")
     extras.form = value("formKey")
     if key := value("correlationKey"):
         extras.key = operands.expression(key)
+    extras.decision = operand("decision")
+    extras.business_key = operand("businessKey")
+    binding = value("binding")
+    if binding in ("latest", "deployment", "version"):
+        extras.binding = cast("Binding", binding)
+    extras.version = int(value("version")) if value("version").isdecimal() else 0
+    if value("inherit"):
+        extras.inherit = xml.flag(element, f"{{{RAY}}}inherit")
+    if value("propagate"):
+        extras.propagate = xml.flag(element, f"{{{RAY}}}propagate")
+    if collection := value("collection"):
+        extras.collection = operands.expression(collection)
+    extras.collection = extras.operands.get("collection") or extras.collection
+    extras.item_variable = value("itemVariable")
+    extras.output_collection = value("outputCollection")
+    if item := value("outputItem"):
+        extras.output_item = operands.expression(item)
+    extras.output_item = extras.operands.get("outputItem") or extras.output_item

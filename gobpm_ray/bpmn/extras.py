@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from gobpm_ray.model.elements import Expression, Mapping
+
+Binding = Literal["latest", "deployment", "version"]
 
 
 @dataclass(slots=True)
@@ -13,6 +16,9 @@ class Extras:
 
     topic: str = ""
     idempotent: bool = False
+    retries: Expression | None = None
+    timeout: Expression | None = None
+    ray_options: tuple[tuple[str, str], ...] = ()
     script: Expression | None = None
     result_variable: str = ""
     inputs: list[Mapping] = field(default_factory=list)
@@ -27,3 +33,18 @@ class Extras:
     required_outputs: tuple[str, ...] = ()
     key: Expression | None = None
     """A message's correlation key."""
+    called: Expression | None = None
+    """The process that a call activity calls."""
+    decision: Expression | None = None
+    binding: Binding | None = None
+    version: int = 0
+    inherit: bool | None = None
+    propagate: bool | None = None
+    business_key: Expression | None = None
+    collection: Expression | None = None
+    """Of a multi-instance activity, as the three below."""
+    item_variable: str = ""
+    output_collection: str = ""
+    output_item: Expression | None = None
+    operands: dict[str, Expression] = field(default_factory=dict)
+    """This engine's own word about any operand of the element: use -> expression, with its language."""

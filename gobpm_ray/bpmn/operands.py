@@ -6,6 +6,7 @@ unless it is marked: `=...` is FEEL, `${...}` and `#{...}` are the simple JUEL f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,14 @@ from gobpm_ray.expressions import detect_language
 from gobpm_ray.model.elements import LITERAL, Expression, literal
 
 _TIMERS: dict[str, Callable[[str], object]] = {"date": parse_date, "duration": parse_duration, "cycle": parse_cycle}
+
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def variable(name: str) -> Expression:
+    """A FEEL expression for the variable of this name, whatever the name is made of."""
+    return Expression(name if _WORD.fullmatch(name) else f"`{name}`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,10 @@ class Operands:
     def operand(self, text: str) -> Expression:
         """The text where a constant is the usual case."""
         return self.expression(text) if is_marked(text) else literal(text)
+
+    def named_variable(self, text: str) -> Expression:
+        """The text where a variable's name is the usual case, and an expression is marked."""
+        return self.expression(text) if is_marked(text) else variable(text)
 
     def optional(self, text: str) -> Expression | None:
         return self.operand(text) if text else None

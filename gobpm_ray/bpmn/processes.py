@@ -9,16 +9,31 @@ from dataclasses import dataclass, field, replace
 from lxml import etree
 
 from gobpm_ray.bpmn import xml
+from gobpm_ray.bpmn.activities import SUB_PROCESSES
+from gobpm_ray.bpmn.context import NodeContext
 from gobpm_ray.bpmn.declarations import Declarations, unprefixed
-from gobpm_ray.bpmn.extensions import read_extras
+from gobpm_ray.bpmn.extensions import RAY, own_operands, read_extras
 from gobpm_ray.bpmn.findings import Findings, named
-from gobpm_ray.bpmn.nodes import NODE_READERS, NodeContext, read_node
+from gobpm_ray.bpmn.nodes import NODE_READERS, read_node
 from gobpm_ray.bpmn.operands import Operands
 from gobpm_ray.bpmn.tables import DOCUMENTATION, EXECUTED, REFUSED
-from gobpm_ray.model.elements import BoundaryEvent, ExclusiveGateway, FlowNode, Process, SequenceFlow
+from gobpm_ray.model.elements import (
+    BoundaryEvent,
+    ComplexGateway,
+    ExclusiveGateway,
+    FlowNode,
+    InclusiveGateway,
+    Process,
+    SequenceFlow,
+)
 from gobpm_ray.model.validate import validate
 
-_NEEDS_ITS_NEIGHBOURS = frozenset({"event_gateway_arm", "unknown_default", "empty_process", "several_defaults"})
+_NEEDS_ITS_NEIGHBOURS = frozenset(
+    {
+        *("event_gateway_arm", "unknown_default", "empty_process", "several_defaults", "event_start"),
+        *("unmatched_link", "missing_handler", "unknown_activity"),
+    }
+)
 """Faults that may only be the hole which a refused neighbour left; not reported beside the refusal."""
 
 
@@ -49,7 +64,7 @@ def read_process(
     """The process as far as it can be read; all that is wrong with it stands in `findings`. `executable` is the
     attribute as written, True where it is missing."""
     reading = _Reading(element, findings)
-    context = NodeContext(element, declarations, operands, findings)
+    context = NodeContext.of(element, declarations, operands, findings)
     read_extras(element, operands, findings)
     for kind, found, scope in _flow_elements(element, reading):
         if kind == "sequenceFlow":
@@ -64,6 +79,7 @@ def read_process(
         nodes=nodes,
         flows=flows,
         line=xml.line(element),
+        secrets=tuple(xml.attribute(element, f"{{{RAY}}}secrets").replace(",", " ").split()),
     )
     for problem in validate(process):
         if not (reading.refused and problem.code in _NEEDS_ITS_NEIGHBOURS):
@@ -89,7 +105,7 @@ def _flow_elements(process: etree._Element, reading: _Reading) -> Iterator[tuple
             yield kind, child, scope
             child_id = xml.attribute(child, "id")
             # Only a sub-process that was read is entered; refused ones say so once, for all that they hold.
-            if kind == "subProcess" and child_id in reading.nodes and reading.elements.get(child_id) is child:
+            if kind in SUB_PROCESSES and child_id in reading.nodes and reading.elements.get(child_id) is child:
                 levels.append((child_id, iter(child)))
         elif kind == "sequenceFlow":
             yield kind, child, scope
@@ -131,6 +147,10 @@ def _read_flow(element: etree._Element, operands: Operands, reading: _Reading) -
         line=xml.line(element),
     )
     condition = xml.child(element, "conditionExpression")
+    own = own_operands(element).get("condition")
+    if own is not None:
+        reading.flows[flow_id] = replace(reading.flows[flow_id], condition=own)
+        return
     if condition is None:
         return
     if not xml.text(condition):
@@ -180,7 +200,7 @@ def _connected(reading: _Reading) -> tuple[dict[str, FlowNode], dict[str, Sequen
 
 
 def _with_default(node: FlowNode, default: str, reading: _Reading) -> FlowNode:
-    if isinstance(node, ExclusiveGateway):
+    if isinstance(node, ExclusiveGateway | InclusiveGateway | ComplexGateway):
         return replace(node, default=default)
     # Only a gateway keeps the name of its default flow; for the others a wrong one must be said here.
     if default not in reading.flows or _existing(reading.flows[default].source, reading.nodes.keys()) != node.id:

@@ -15,9 +15,19 @@ from lxml import etree
 from gobpm_ray.bpmn import xml
 from gobpm_ray.bpmn.declarations import Declarations
 from gobpm_ray.bpmn.findings import Findings, named
+from gobpm_ray.bpmn.imports import open_imports
 from gobpm_ray.bpmn.operands import Operands
 from gobpm_ray.bpmn.processes import read_process
-from gobpm_ray.model.elements import Definitions, Problem, Process, StartEvent
+from gobpm_ray.model.elements import (
+    Activity,
+    BoundaryEvent,
+    Definitions,
+    FlowNode,
+    Problem,
+    Process,
+    StartEvent,
+    SubProcess,
+)
 from gobpm_ray.model.validate import STRUCTURE, invalid
 
 
@@ -31,7 +41,7 @@ class Examination:
 
 def read_file(path: str | Path) -> Definitions:
     """The file's definitions. Raises `InvalidModel` for its content, `OSError` where it cannot be opened."""
-    return read_bpmn(read_bytes(path), str(path))
+    return read_bpmn(read_bytes(path), str(path), folder=Path(path).parent)
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -40,16 +50,17 @@ def read_bytes(path: str | Path) -> bytes:
         return file.read(xml.MAX_BYTES + 1)
 
 
-def read_bpmn(data: bytes, name: str = "<bytes>") -> Definitions:
+def read_bpmn(data: bytes, name: str = "<bytes>", *, folder: Path | None = None) -> Definitions:
     """The document's processes and the warnings about them. Raises `InvalidModel`: one line with `name`, element, line
-    and reason of the first fault, and all of them in `problems`."""
-    examination = examine(data, name)
+    and reason of the first fault, and all of them in `problems`. `folder` is where files that it imports may lie; what
+    it took from them is said in warnings of the code `imported`: the document alone does not hold it."""
+    examination = examine(data, name, folder=folder)
     if examination.errors:
         raise invalid(name, examination.errors)
     return examination.definitions
 
 
-def examine(data: bytes, name: str = "<bytes>") -> Examination:
+def examine(data: bytes, name: str = "<bytes>", *, folder: Path | None = None) -> Examination:
     """Like `read_bpmn`, but a document that is BPMN gives its faults as values. Raises `InvalidModel` if it is not."""
     root, warnings = xml.parse(data, name)
     if xml.local(root) != "definitions" or not xml.is_bpmn(root):
@@ -57,9 +68,9 @@ def examine(data: bytes, name: str = "<bytes>") -> Examination:
         found = f"'{xml.local(root)}' " + (f"in namespace '{space}'" if space else "without a namespace")
         raise xml.refused(name, "not_bpmn", f"is not BPMN 2.0: its root is {found}, not 'definitions' of {xml.MODEL}")
     operands = Operands.of(root)
-    declarations = Declarations(root, operands)
-    errors: list[Problem] = []
     noticed = list(warnings)
+    declarations = Declarations(root, operands, open_imports(root, folder, noticed))
+    errors: list[Problem] = []
     processes: dict[str, Process] = {}
     for element in root.findall(f"{{{xml.MODEL}}}process"):
         findings = Findings()
@@ -70,6 +81,10 @@ def examine(data: bytes, name: str = "<bytes>") -> Examination:
             processes[process.id] = process
         errors.extend(findings.errors)
         noticed.extend(findings.warnings)
+    noticed.extend(
+        Problem("imported", "", f"'{reference}' is taken from an imported file")
+        for reference in declarations.imports_used
+    )
     if not processes:
         noticed.append(Problem("no_process", "", "there is no process in this file", xml.line(root)))
     return Examination(Definitions(tuple(processes.values()), tuple(noticed)), tuple(errors))
@@ -108,5 +123,14 @@ def _judged(element: etree._Element, process: Process, findings: Findings) -> Pr
 
 def _begins(process: Process) -> bool:
     return any(
-        isinstance(node, StartEvent) or not node.incoming for node in process.nodes.values() if node.scope == process.id
+        isinstance(node, StartEvent) or not (node.incoming or _stands_aside(node))
+        for node in process.nodes.values()
+        if node.scope == process.id
     )
+
+
+def _stands_aside(node: FlowNode) -> bool:
+    """Nothing leads to it, and yet it begins nothing: what waits beside the flow."""
+    if isinstance(node, Activity):
+        return node.for_compensation or (isinstance(node, SubProcess) and node.kind == "event")
+    return isinstance(node, BoundaryEvent)

@@ -8,13 +8,11 @@ from gobpm_ray.bpmn import xml
 from gobpm_ray.bpmn.extras import Extras
 from gobpm_ray.bpmn.findings import Findings, named
 from gobpm_ray.bpmn.operands import Operands
-from gobpm_ray.model.elements import Expression, Mapping
+from gobpm_ray.model.elements import Expression, Mapping, literal
 
 ZEEBE = "http://camunda.org/schema/zeebe/1.0"
 
 _REFUSED = frozenset({"executionListeners", "executionListener", "taskListeners", "taskListener", "adHoc"})
-_WITH_THEIR_ELEMENT = frozenset({"calledElement", "calledDecision", "loopCharacteristics"})
-"""They belong to elements that are refused themselves."""
 _NOT_EXECUTED = frozenset({"taskHeaders", "conditionalFilter", "linkedResources"})
 
 
@@ -30,7 +28,11 @@ def read(element: etree._Element, operands: Operands, findings: Findings, extras
             _task_definition(found, findings, extras, owner)
         elif name == "ioMapping":
             _io_mapping(found, operands, findings, extras, owner)
-        elif name not in _WITH_THEIR_ELEMENT:
+        elif name in ("calledElement", "calledDecision"):
+            _called(name, found, operands, findings, extras, owner)
+        elif name == "loopCharacteristics":
+            _loop(found, operands, extras)
+        else:
             _value(name, found, operands, extras)
 
 
@@ -39,9 +41,43 @@ def _task_definition(found: etree._Element, findings: Findings, extras: Extras, 
     if topic.startswith("="):
         findings.refuse(found, owner=owner, what=f"the computed type of zeebe:{named(found, owner)}")
     extras.topic = extras.topic or topic
-    if xml.attribute(found, "retries"):
-        message = f"retries of zeebe:{named(found, owner)} are not used by this engine"
-        findings.warn("ignored", found, message, owner=owner)
+    retries = xml.attribute(found, "retries")
+    if retries.isdecimal() and extras.retries is None:
+        # There it counts attempts; here it is how often one is repeated.
+        extras.retries = literal(str(max(int(retries) - 1, 0)))
+    elif retries.startswith("=") and extras.retries is None:
+        extras.retries = Expression(f"max(0, ({retries[1:].strip()}) - 1)")
+
+
+def _called(
+    name: str, found: etree._Element, operands: Operands, findings: Findings, extras: Extras, owner: str
+) -> None:
+    binding = xml.attribute(found, "bindingType")
+    if binding not in ("", "latest", "deployment"):
+        findings.refuse(found, owner=owner, what=f"the bindingType {binding} of zeebe:{named(found, owner)}")
+    if extras.binding is None and binding in ("latest", "deployment"):
+        extras.binding = "latest" if binding == "latest" else "deployment"
+    if name == "calledDecision":
+        extras.decision = extras.decision or operands.optional(xml.attribute(found, "decisionId"))
+        extras.result_variable = extras.result_variable or xml.attribute(found, "resultVariable")
+        return
+    extras.called = extras.called or operands.optional(xml.attribute(found, "processId"))
+    if extras.inherit is None:
+        extras.inherit = xml.flag(found, "propagateAllParentVariables", default=True)
+    if extras.propagate is None:
+        extras.propagate = xml.flag(found, "propagateAllChildVariables", default=True)
+    if key := xml.attribute(found, "businessId"):
+        extras.business_key = extras.business_key or operands.optional(key)
+
+
+def _loop(found: etree._Element, operands: Operands, extras: Extras) -> None:
+    collection, item = xml.attribute(found, "inputCollection"), xml.attribute(found, "outputElement")
+    if collection:
+        extras.collection = extras.collection or operands.expression(collection)
+    extras.item_variable = extras.item_variable or xml.attribute(found, "inputElement")
+    extras.output_collection = extras.output_collection or xml.attribute(found, "outputCollection")
+    if item:
+        extras.output_item = extras.output_item or operands.expression(item)
 
 
 def _io_mapping(found: etree._Element, operands: Operands, findings: Findings, extras: Extras, owner: str) -> None:

@@ -14,7 +14,18 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gobpm_ray.checkpoint.codec import restored, storable, write
-from gobpm_ray.core.state import ArmedWait, Attempt, Head, Incident, InstanceState, Scope, Track, TrackState
+from gobpm_ray.core.state import (
+    ArmedWait,
+    Attempt,
+    Completion,
+    Head,
+    Incident,
+    InstanceState,
+    Rounds,
+    Scope,
+    Track,
+    TrackState,
+)
 from gobpm_ray.errors import BrokenInvariant, CorruptCheckpoint, InvalidPayload, NewerSchema
 
 SCHEMA = 1
@@ -30,9 +41,12 @@ _STATES = {
 }
 _STATE_OF = {letter: state for state, letter in _STATES.items()}
 
-Wait = Annotated[list[Any], Field(min_length=1, max_length=6)]
-"""[kind, deadline, key, cycle, anchor, index], trailing defaults left out."""
-_WAIT_DEFAULTS: tuple[Any, ...] = (None, "", "", 0, 0)
+Wait = Annotated[list[Any], Field(min_length=1, max_length=7)]
+"""[kind, deadline, key, cycle, anchor, index, gathered], trailing defaults left out."""
+_WAIT_DEFAULTS: tuple[Any, ...] = (None, "", "", 0, 0, None)
+
+Entry = Annotated[list[Any], Field(min_length=4, max_length=4)]
+"""One completion of a ledger or a sweep: [activity, boundary, values, inside]."""
 
 
 class _Document(BaseModel):
@@ -53,6 +67,8 @@ class HeadDocument(_Document):
     """open incidents"""
     w: int = 0
     """Tracks whose effect is handed out: a claim of some parts sees by it that others need recovery."""
+    c: int = 0
+    """armed conditions"""
 
 
 class ScopeDocument(_Document):
@@ -70,6 +86,12 @@ class ScopeDocument(_Document):
     """variables"""
     j: dict[str, list[list[str]]] = {}
     """joins"""
+    w: dict[str, Wait] = {}
+    """waits of its event sub-processes"""
+    k: list[Entry] = []
+    """ledger"""
+    f: int = 0
+    """1: interrupted, 2: frozen, 3: both"""
 
 
 class TrackDocument(_Document):
@@ -97,6 +119,14 @@ class TrackDocument(_Document):
     """attempt: number, started, seals, epoch"""
     o: tuple[str, int, str] | None = None
     """incident: cause, at, code"""
+    b: str = ""
+    """incident: stack"""
+    r: int = 0
+    """round"""
+    m: tuple[int, int, int, int] | None = None
+    """rounds: total, started, completed, first scope"""
+    q: list[Entry] = []
+    """sweep"""
 
 
 def encode_part(state: InstanceState, name: str, working: int = 0) -> bytes:
@@ -144,7 +174,7 @@ def decode_with_working(
     for name, data in parts.items():
         if name == "h":
             head = _read(HeadDocument, instance_id, name, data)
-            state.head = Head(tracks=head.t, scopes=head.s, visits=head.i, started=head.b, incidents=head.n)
+            state.head = Head(head.t, head.s, head.i, head.b, head.n, head.c)
             working = head.w
         elif name[:1] == "t":
             state.tracks[name[1:]] = _track_of(instance_id, name, data)
@@ -173,6 +203,8 @@ def _head(head: Head, working: int) -> bytes:
         document["n"] = head.incidents
     if working:
         document["w"] = working
+    if head.conditions:
+        document["c"] = head.conditions
     return write(document)
 
 
@@ -191,6 +223,12 @@ def _scope(instance_id: str, scope: Scope) -> bytes:
         document["x"] = storable(scope.variables, where)
     if scope.joins:
         document["j"] = scope.joins
+    if scope.waits:
+        document["w"] = {wait: _wait(armed, where) for wait, armed in scope.waits.items()}
+    if scope.ledger:
+        document["k"] = _entries(scope.ledger, where)
+    if scope.interrupted or scope.frozen:
+        document["f"] = scope.interrupted + 2 * scope.frozen
     return write(document, where)
 
 
@@ -211,7 +249,7 @@ def _track(instance_id: str, track: Track) -> bytes:
     if track.wakes:
         document["k"] = track.wakes
     if track.waits:
-        document["w"] = {wait: _wait(armed) for wait, armed in track.waits.items()}
+        document["w"] = {wait: _wait(armed, where) for wait, armed in track.waits.items()}
     if track.local is not None:
         document["x"] = storable(track.local, where)
     if track.child:
@@ -220,11 +258,27 @@ def _track(instance_id: str, track: Track) -> bytes:
         document["e"] = (attempt.number, attempt.started, attempt.seals, attempt.epoch)
     if (incident := track.incident) is not None:
         document["o"] = (_encodable(incident.cause), incident.at, incident.code)
+        if incident.stack:
+            document["b"] = _encodable(incident.stack)
+    if track.round:
+        document["r"] = track.round
+    if (rounds := track.rounds) is not None:
+        document["m"] = (rounds.total, rounds.started, rounds.completed, rounds.first)
+    if track.sweep:
+        document["q"] = _entries(track.sweep, where)
     return write(document, where)
 
 
-def _wait(wait: ArmedWait) -> list[object]:
-    fields: list[object] = [wait.kind, wait.deadline, wait.key, wait.cycle, wait.anchor, wait.index]
+def _entries(completions: list[Completion], where: str) -> list[object]:
+    return [
+        [entry.activity, entry.boundary, storable(entry.values, where), _entries(entry.inside, where)]
+        for entry in completions
+    ]
+
+
+def _wait(wait: ArmedWait, where: str) -> list[object]:
+    gathered = None if wait.gathered is None else storable(wait.gathered, where)
+    fields: list[object] = [wait.kind, wait.deadline, wait.key, wait.cycle, wait.anchor, wait.index, gathered]
     while len(fields) > 1 and fields[-1] == _WAIT_DEFAULTS[len(fields) - 2]:
         fields.pop()
     return fields
@@ -280,7 +334,8 @@ def _track_of(instance_id: str, name: str, data: bytes) -> Track:
     if state is None:
         raise _damaged(instance_id, name, f"unknown state {document.a!r}")
     try:
-        waits = {wait: _wait_of(fields) for wait, fields in document.w.items()}
+        waits = {wait: _wait_of(fields, data) for wait, fields in document.w.items()}
+        sweep = _entries_of(document.q, data)
         local = None if document.x is None else restored(document.x, data, "local variables")
     except (ValueError, TypeError, InvalidPayload) as error:
         raise _damaged(instance_id, name, str(error)) from error
@@ -297,7 +352,10 @@ def _track_of(instance_id: str, name: str, data: bytes) -> Track:
         local=local,
         child=document.c,
         attempt=None if document.e is None else Attempt(*document.e),
-        incident=None if document.o is None else Incident(*document.o),
+        incident=None if document.o is None else Incident(*document.o, document.b),
+        round=document.r,
+        rounds=None if document.m is None else Rounds(*document.m),
+        sweep=sweep,
     )
 
 
@@ -305,7 +363,9 @@ def _scope_of(instance_id: str, name: str, data: bytes) -> Scope:
     document = _read(ScopeDocument, instance_id, name, data)
     try:
         variables = restored(document.x, data, "variables")
-    except InvalidPayload as error:
+        waits = {wait: _wait_of(fields, data) for wait, fields in document.w.items()}
+        ledger = _entries_of(document.k, data)
+    except (ValueError, TypeError, InvalidPayload) as error:
         raise _damaged(instance_id, name, str(error)) from error
     return Scope(
         id=name[1:],
@@ -316,11 +376,27 @@ def _scope_of(instance_id: str, name: str, data: bytes) -> Scope:
         live=document.l,
         variables=variables,
         joins=document.j,
+        waits=waits,
+        interrupted=bool(document.f & 1),
+        frozen=bool(document.f & 2),
+        ledger=ledger,
     )
 
 
-def _wait_of(fields: list[Any]) -> ArmedWait:
-    kind, deadline, key, cycle, anchor, index = (*fields, *_WAIT_DEFAULTS[len(fields) - 1 :])
-    if type(kind) is not str or type(deadline) not in (int, NoneType):
+def _entries_of(entries: list[list[Any]], data: bytes) -> list[Completion]:
+    found = []
+    for activity, boundary, values, inside in entries:
+        if [type(field) for field in (activity, boundary, values, inside)] != [str, str, dict, list]:
+            raise ValueError(f"a completion reads {activity!r:.80}")
+        restored_values = restored(values, data, "values at completion")
+        found.append(Completion(activity, boundary, restored_values, _entries_of(inside, data)))
+    return found
+
+
+def _wait_of(fields: list[Any], data: bytes) -> ArmedWait:
+    kind, deadline, key, cycle, anchor, index, gathered = (*fields, *_WAIT_DEFAULTS[len(fields) - 1 :])
+    if type(kind) is not str or type(deadline) not in (int, NoneType) or type(gathered) not in (dict, NoneType):
         raise ValueError(f"a wait reads {fields!r:.80}")
-    return ArmedWait(kind=kind, deadline=deadline, cycle=cycle, anchor=anchor, index=index, key=key)
+    if gathered is not None:
+        gathered = restored(gathered, data, "gathered values")
+    return ArmedWait(kind, deadline, cycle, anchor, index, key, gathered)

@@ -20,7 +20,9 @@ _NOTHING = b"{}"
 # --- payloads of triggers, messages and signals
 
 
-def payload(values: dict[str, Any], *, node: str = "", cause: str = "", where: str = "payload") -> bytes:
+def payload(
+    values: dict[str, Any], *, node: str = "", cause: str = "", code: str = "", where: str = "payload"
+) -> bytes:
     """What an accepted delivery carries. UnstorableValue names `where` and the path in it."""
     document: dict[str, Any] = {}
     if values:
@@ -29,6 +31,8 @@ def payload(values: dict[str, Any], *, node: str = "", cause: str = "", where: s
         document["node"] = node
     if cause:
         document["cause"] = cause
+    if code:
+        document["code"] = code
     return write(document, where) if document else _NOTHING
 
 
@@ -36,20 +40,21 @@ def trigger(id: str, kind: str, wait: str, seq: int, data: bytes) -> Trigger:
     """The core's trigger of an inbox row. InvalidPayload when its bytes say nothing."""
     if kind not in _KINDS:
         raise InvalidPayload(f"trigger '{id}': unknown kind {kind!r}")
-    values, node, cause = ({}, "", "") if data == _NOTHING else read_payload(data, f"trigger '{id}'")
+    values, node, cause, code = ({}, "", "", "") if data == _NOTHING else read_payload(data, f"trigger '{id}'")
     if kind == "start" and wait:
         # Started by a start event: the row's wait is that event's id, and names no wait of the instance.
         node, wait = wait, ""
-    return Trigger(id, kind, wait, seq, values, node, cause)  # type: ignore[arg-type]
+    return Trigger(id, kind, wait, seq, values, node, code, cause)  # type: ignore[arg-type]
 
 
-def read_payload(data: bytes, where: str = "payload") -> tuple[dict[str, Any], str, str]:
-    """(values, node, cause) of a payload."""
+def read_payload(data: bytes, where: str = "payload") -> tuple[dict[str, Any], str, str, str]:
+    """(values, node, cause, code) of a payload."""
     document = parse(data, where)
-    values, node, cause = document.get("values", {}), document.get("node", ""), document.get("cause", "")
-    if not (isinstance(values, dict) and isinstance(node, str) and isinstance(cause, str)):
-        raise InvalidPayload(f"{where}: expected an object of values, node and cause")
-    return restored(values, data, where), node, cause
+    values, node = document.get("values", {}), document.get("node", "")
+    cause, code = document.get("cause", ""), document.get("code", "")
+    if not (isinstance(values, dict) and all(isinstance(text, str) for text in (node, cause, code))):
+        raise InvalidPayload(f"{where}: expected an object of values, node, cause and code")
+    return restored(values, data, where), node, cause, code
 
 
 # --- tasks and jobs
@@ -58,7 +63,7 @@ def read_payload(data: bytes, where: str = "payload") -> tuple[dict[str, Any], s
 def task_row(row: TaskRow, where: str = "task") -> bytes:
     """The JSON row that lists show and the accepting script reads; absent fields are their defaults."""
     document: dict[str, Any] = {"node": row.node}
-    for name in ("name", "assignee", "due", "follow_up", "form", "topic"):
+    for name in ("name", "assignee", "due", "follow_up", "form", "topic", "retries"):
         if (value := getattr(row, name)) not in ("", None):
             document[name] = value
     for name in ("users", "groups", "required"):
@@ -86,6 +91,7 @@ def read_task_row(data: bytes, where: str = "task") -> TaskRow:
             priority=document.get("priority", 50),
             form=document.get("form", ""),
             topic=document.get("topic", ""),
+            retries=document.get("retries", ""),
             inputs=restored(document.get("inputs", {}), data, where),
         )
     except (LookupError, TypeError, AttributeError) as error:

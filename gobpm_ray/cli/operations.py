@@ -138,6 +138,7 @@ def show(instance: Instance, json: Json = False) -> None:
                 **_listed(view),
                 "created": moment_text(view.created_ms),
                 "started_by": view.started_by,
+                "caller": view.caller,
                 "variables": plain(view.variables),
                 "waits": waits,
                 "incidents": incidents,
@@ -288,7 +289,7 @@ def set_(
     """Write variables of an instance."""
 
     def body(output: Output) -> int:
-        chosen = variables(values)
+        chosen = variables(values, option="")
         with operations(output) as engine:
             answer = engine.set(instance, chosen)
         _receipt(output, answer, f"accepted: {', '.join(chosen)} of {instance}")

@@ -109,14 +109,14 @@ def finish(json: bool, body: Callable[[Output], int]) -> NoReturn:
     raise typer.Exit(code[0])
 
 
-def variables(pairs: Iterable[str]) -> dict[str, Any]:
-    """`k=JSON` options as variables; InputError names the one that is no JSON."""
+def variables(pairs: Iterable[str], option: str = "--var ") -> dict[str, Any]:
+    """`k=JSON` options as variables; InputError names the one that is no JSON. `option` is '' for plain arguments."""
     found = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise InputError(f"--var {pair!r}: expected name=JSON, e.g. amount=5 or name='\"Ada\"'")
-        found[name] = json_value(text, f"--var {name}")
+            raise InputError(f"{option}{pair!r}: expected name=JSON, e.g. amount=5 or name='\"Ada\"'")
+        found[name] = json_value(text, f"{option}{name}")
     return found
 
 

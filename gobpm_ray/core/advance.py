@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gobpm_ray.core.faults import FAILURE, FLOW, NO_START, OUTPUT, SEALED, Fault
+from gobpm_ray.core.listening import listen
+from gobpm_ray.core.nodes.event_gateway import instantiate
 from gobpm_ray.core.program import Program
 from gobpm_ray.core.run import Run
-from gobpm_ray.core.state import ROOT, InstanceState, PartsMissing, Track, TrackState, parse_wait_id
+from gobpm_ray.core.state import ROOT, InstanceState, PartsMissing, Scope, Track, TrackState, parse_wait_id
 from gobpm_ray.core.step import Step, Trigger
 
 Apply = Callable[[Run, Trigger], bool]
@@ -59,14 +61,21 @@ def recover(program: Program, state: InstanceState, now_ms: int, epoch: int) -> 
     return run.close()
 
 
-def touched(state: InstanceState, track: Track) -> tuple[str, ...]:
-    """The parts that a trigger for one of the track's waits needs: the head, the track, its scopes up to the root, and
+def touched(state: InstanceState, holder: Track | Scope) -> tuple[str, ...]:
+    """The parts that a trigger for one of the holder's waits needs: the head, the track, its scopes up to the root, and
     the tokens that host those scopes (the last token out of a scope continues its host)."""
-    parts = ["h", f"t{track.id}"]
-    for scope in state.chain(track.scope):
+    if isinstance(holder, Track):
+        parts, innermost = ["h", f"t{holder.id}"], holder.scope
+    else:
+        parts, innermost = ["h"], holder.id
+    for scope in state.chain(innermost):
         parts.append(f"s{scope.id}")
         if scope.host:
             parts.append(f"t{scope.host}")
+            host = state.tracks.get(scope.host)
+            rounds = None if host is None else host.rounds
+            if rounds is not None and rounds.first and rounds.started < rounds.total:
+                parts.append(f"s{rounds.first + rounds.started}")  # of the round that comes next
     return tuple(parts)
 
 
@@ -82,13 +91,20 @@ def _start(run: Run, trigger: Trigger) -> bool:
     root = run.open_scope(None, program.id, {})
     run.record("started", trigger.node, trigger.id)
     if trigger.node:
-        track = run.new_track(root, trigger.node)
-        run.number_visit(track)
-        run.complete(track, run.node(track), trigger.values)
+        gateway = program.instantiating.get(trigger.node)
+        if gateway is not None:
+            instantiate(run, root, run.nodes[gateway], run.nodes[trigger.node], trigger.values)
+        else:
+            track = run.new_track(root, trigger.node)
+            run.number_visit(track)
+            run.complete(track, run.node(track), trigger.values)
+        if not run.step.outcome:
+            listen(run, root)
         return True
     root.variables.update(trigger.values)
     for node in program.starts[program.id]:
         run.enqueue(run.new_track(root, node))
+    listen(run, root)
     if root.live == 0 and program.triggered:
         track = run.new_track(root, program.triggered[0])
         run.number_visit(track)
@@ -118,19 +134,23 @@ def _set(run: Run, trigger: Trigger) -> bool:
 
 def _fire(run: Run, trigger: Trigger) -> bool:
     """The family of the node that the wait names goes on; at a boundary or a gateway's arm the token does not stand."""
-    track_id, node_id, _, _ = parse_wait_id(trigger.wait)
-    track = run.state.track(track_id)
-    armed = None if track is None else track.waits.get(trigger.wait)
-    if track is None or armed is None or armed.kind != trigger.kind:
+    owner, node_id, _, _ = parse_wait_id(trigger.wait)
+    holder = run.state.holder(owner)
+    armed = None if holder is None else holder.waits.get(trigger.wait)
+    if holder is None or armed is None or armed.kind != trigger.kind:
         return False
     run.record("woken", node_id, trigger.kind)
-    node = run.nodes[node_id]
-    node.family.fire(run, track, node, trigger.wait, trigger)
+    if isinstance(holder, Track) and holder.node == node_id:
+        node = run.node(holder)
+    else:
+        node = run.nodes[node_id]
+    run.meet(holder, node, trigger.wait, trigger)
     return True
 
 
 def _report(run: Run, trigger: Trigger) -> bool:
-    """The report of an effect, addressed by its key; `failed` may also name a job's wait."""
+    """The report of an effect, addressed by its key. All but `done` may also name the wait of a job or a called
+    instance, which then fails, throws an error, or throws an escalation and goes on."""
     track_id, _, rest = trigger.wait.partition(":")
     node_id, _, visit = rest.rpartition(":")
     track = run.state.track(track_id)
@@ -141,8 +161,10 @@ def _report(run: Run, trigger: Trigger) -> bool:
         node.family.fire(run, track, node, "", trigger)
         return True
     armed = track.waits.get(trigger.wait)
-    if armed is None or armed.kind != "job" or trigger.kind != "failed":
+    if armed is None or armed.kind not in ("job", "child") or trigger.kind == "done":
         return False
+    if trigger.kind != "failed":
+        run.record("woken", track.node, trigger.kind)
     node = run.node(track)
     node.family.fire(run, track, node, trigger.wait, trigger)
     return True
@@ -208,7 +230,7 @@ def _incident(run: Run, trigger: Trigger) -> tuple[Track, str] | None:
 
 # --- what came too late ------------------------------------------------------------------------------------------
 
-_INBOX = frozenset({"start", "timer", "message", "signal", "task", "job", "retry", "resolve", "cancel", "set"})
+_INBOX = frozenset({"start", "timer", "message", "signal", "task", "job", "child", "retry", "resolve", "cancel", "set"})
 """Kinds that came through the store's inbox, where somebody must be told; a host's own report is only noted."""
 
 
@@ -229,6 +251,9 @@ _APPLY: Mapping[str, Apply] = {
     "job": _fire,
     "done": _report,
     "failed": _report,
+    "child": _fire,
+    "error": _report,
+    "escalation": _report,
     "retry": _retry,
     "resolve": _resolve,
 }

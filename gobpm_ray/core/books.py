@@ -12,19 +12,41 @@ from typing import Literal, TypeVar
 from gobpm_ray.core.faults import one_line
 from gobpm_ray.core.operands import Binding, Operand
 from gobpm_ray.core.program import Program, ProgramNode
-from gobpm_ray.core.state import ArmedWait, Incident, InstanceState, Track, TrackState, parse_wait_id, wait_id
+from gobpm_ray.core.state import (
+    SCOPE_OWNER,
+    ArmedWait,
+    Incident,
+    InstanceState,
+    Scope,
+    Track,
+    TrackState,
+    parse_wait_id,
+    wait_id,
+)
 from gobpm_ray.core.step import Arm, Call, HistoryEntry, Step, TaskRow
 from gobpm_ray.core.variables import merged, owner
 from gobpm_ray.errors import BrokenInvariant, ExpressionError, GobpmError
 
 _T = TypeVar("_T")
 HistoryEvent = Literal[
-    "started", "woken", "node", "incident", "retried", "resolved", "set", "overtaken", "sealed", "ended"
+    "started",
+    "woken",
+    "node",
+    "incident",
+    "retried",
+    "resolved",
+    "set",
+    "overtaken",
+    "sealed",
+    "failed",
+    "uncaught",
+    "unreadable",
+    "ended",
 ]
 
 
 class Books:
-    __slots__ = ("arms", "born", "calls", "changed", "epoch", "nodes", "now", "program", "state", "step")
+    __slots__ = ("arms", "born", "calls", "changed", "epoch", "nodes", "now", "program", "stale", "state", "step")
 
     def __init__(self, program: Program, state: InstanceState, now_ms: int, epoch: int) -> None:
         self.program = program
@@ -38,6 +60,8 @@ class Books:
         self.calls: dict[str, Call] = {}
         self.born: set[str] = set()
         """Parts made in this step: if they end in it, the store never hears of them."""
+        self.stale = False
+        """Data has changed under armed conditions: they are to be asked before the next token moves."""
 
     def close(self) -> Step:
         """The step, its books balanced."""
@@ -50,6 +74,8 @@ class Books:
 
     def node(self, track: Track) -> ProgramNode:
         node = self.nodes.get(track.node)
+        if track.round and node is not None:
+            node = node.body  # as `Program.at`, without the call: this is on every path
         if node is None:
             raise BrokenInvariant(
                 f"instance {self.state.id}: track {track.id} stands at '{track.node}', "
@@ -73,7 +99,7 @@ class Books:
 
     def arm(
         self,
-        track: Track,
+        holder: Track | Scope,
         node: str,
         wait: str,
         armed: ArmedWait,
@@ -81,16 +107,23 @@ class Books:
         repeat: bool = False,
         task: TaskRow | None = None,
     ) -> None:
-        """A new wait, held by the commit of this step."""
-        track.waits[wait] = armed
-        self.changed.add(f"t{track.id}")
+        """A new wait, held by the commit of this step: a token's, or a scope's for its event sub-processes."""
+        holder.waits[wait] = armed
+        if isinstance(holder, Track):
+            part, owner, scope = f"t{holder.id}", holder.id, self.state.scope(holder.scope)
+        else:
+            part, owner, scope = f"s{holder.id}", SCOPE_OWNER + holder.id, holder
+        self.changed.add(part)
+        if armed.kind == "conditional":
+            self.state.head.conditions += 1
+            self.changed.add("h")
         self.arms[wait] = Arm(
             wait=wait,
             kind=armed.kind,
             node=node,
-            track=track.id,
-            scope=track.scope,
-            depth=self.state.scope(track.scope).depth,
+            track=owner,
+            scope=scope.id,
+            depth=scope.depth,
             key=armed.key,
             deadline=armed.deadline,
             group=group,
@@ -110,18 +143,21 @@ class Books:
                 return f"{track.id}:{visit}"
         return f"{track.id}:{track.visit}"
 
-    def withdraw(self, track: Track, waits: Sequence[str] | None = None) -> None:
-        """The one way in which waits end: all of the token's, or those named; the one that has just fired included.
+    def withdraw(self, holder: Track | Scope, waits: Sequence[str] | None = None) -> None:
+        """The one way in which waits end: all of the holder's, or those named; the one that has just fired included.
         A wait that was armed in this very step was never held and needs no withdrawal."""
-        for ended in list(track.waits) if waits is None else waits:
-            armed = track.waits.pop(ended)
-            if armed.kind == "incident":
-                track.incident = None
+        for ended in list(holder.waits) if waits is None else waits:
+            armed = holder.waits.pop(ended)
+            if armed.kind == "incident" and isinstance(holder, Track):
+                holder.incident = None
                 self.state.head.incidents -= 1
+                self.changed.add("h")
+            elif armed.kind == "conditional":
+                self.state.head.conditions -= 1
                 self.changed.add("h")
             if self.arms.pop(ended, None) is None:
                 self.step.withdrawals.append(ended)
-            self.changed.add(f"t{track.id}")
+            self.changed.add(f"t{holder.id}" if isinstance(holder, Track) else f"s{holder.id}")
 
     # --- incidents ---------------------------------------------------------------------------------------------------
 
@@ -164,6 +200,14 @@ class Books:
         except Exception as error:
             raise ExpressionError(f"{use}: {type(error).__name__}: {error}") from error
 
+    def truth(self, operand: Operand, variables: Mapping[str, object], use: str) -> bool:
+        """The value of what must be true or false."""
+        value = self.evaluate(operand, variables, use)
+        if isinstance(value, bool):
+            return value
+        shown = "null" if value is None else f"a {type(value).__name__}"
+        raise ExpressionError(f"{use}, {operand.text!r}: expected true or false, got {shown}")
+
     def map(self, bindings: Sequence[Binding], variables: Mapping[str, object], use: str) -> dict[str, object]:
         """The targets' values; a later mapping sees the targets of the earlier ones."""
         seen = dict(variables)
@@ -179,6 +223,15 @@ class Books:
             scope = owner(self.state, scope_id, name)
             scope.variables[name] = value
             self.changed.add(f"s{scope.id}")
+        if self.state.head.conditions:
+            self.stale = True
+
+    def shown(self, track: Track) -> dict[str, object]:
+        """What a person or a worker is shown: the mapped inputs; without a mapping nothing, in a round of an iteration
+        what sets it apart from the others."""
+        if track.local is None and track.round:
+            return {name: value for name, value in self.state.scope(track.scope).variables.items() if value is not None}
+        return dict(track.local or {})
 
     def inputs(self, track: Track) -> dict[str, object]:
         """What a callable is given: the mapped inputs, without a mapping everything that the token sees."""

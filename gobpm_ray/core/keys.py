@@ -24,6 +24,11 @@ def signal_key(name: str) -> str:
     return f"s{SEPARATOR}{_checked(name, 'signal name')}{SEPARATOR}"
 
 
+def job_key(topic: str, priority: int = 50) -> str:
+    """What a job waits under: its topic, and an urgency that sorts the most urgent first."""
+    return f"{_checked(topic, 'topic')}{SEPARATOR}{9_999 - min(max(priority, 0), 9_999):04d}"
+
+
 def key_text(key: object) -> str:
     """A correlation key as text."""
     if isinstance(key, bool):

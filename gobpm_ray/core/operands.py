@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite
 from typing import Literal
 
 Evaluate = Callable[[Mapping[str, object], int], object]
@@ -43,7 +45,42 @@ class Terminate:
     pass
 
 
-Definition = Timer | Message | Signal | Terminate
+@dataclass(frozen=True, slots=True)
+class Error:
+    """`code` '' catches every error."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """`code` '' catches every escalation."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    condition: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Compensate:
+    activity: str
+    """'' for everything completed in the scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    name: str
+
+
+Definition = Timer | Message | Signal | Terminate | Error | Escalation | Conditional | Compensate | Cancel | Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +89,13 @@ class Binding:
 
     target: str
     source: Operand
+
+
+def whole_number(value: object) -> int | None:
+    """The value as a count; a constant is a text. None for what is no whole number."""
+    if isinstance(value, str):
+        text = value.strip()
+        return int(text) if text.removeprefix("-").isdecimal() else None
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    return int(value) if isfinite(value) and value == int(value) else None

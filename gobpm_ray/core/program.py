@@ -9,24 +9,53 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 
+from gobpm_ray.core import wiring
 from gobpm_ray.core.keys import message_key, signal_key
-from gobpm_ray.core.nodes import FAMILIES
+from gobpm_ray.core.nodes import ITERATIONS, family_of
 from gobpm_ray.core.nodes.family import Dehydratable, Family
-from gobpm_ray.core.operands import Binding, Definition, Message, Operand, Signal, Terminate, Timer
+from gobpm_ray.core.operands import (
+    Binding,
+    Cancel,
+    Compensate,
+    Conditional,
+    Definition,
+    Error,
+    Escalation,
+    Link,
+    Message,
+    Operand,
+    Signal,
+    Terminate,
+    Timer,
+)
+from gobpm_ray.core.reachability import upstream
+from gobpm_ray.core.state import Track
+from gobpm_ray.decisions.compiled import Decisions
 from gobpm_ray.errors import ExpressionError, GobpmError, InvalidModel
 from gobpm_ray.expressions import compile_expression, compile_script
 from gobpm_ray.model.elements import (
     LITERAL,
+    Activity,
     BoundaryEvent,
+    CancelDefinition,
     CatchEvent,
+    CompensateDefinition,
+    ComplexGateway,
+    ConditionalDefinition,
     EndEvent,
+    ErrorDefinition,
+    EscalationDefinition,
+    EventBasedGateway,
     EventDefinition,
     ExclusiveGateway,
     Expression,
     FlowNode,
+    InclusiveGateway,
+    LinkDefinition,
+    Loop,
     MessageDefinition,
     Problem,
     Process,
@@ -35,11 +64,19 @@ from gobpm_ray.model.elements import (
     SequenceFlow,
     SignalDefinition,
     StartEvent,
+    SubProcess,
     ThrowEvent,
     TimerDefinition,
     WorkTask,
 )
 from gobpm_ray.model.elements import Mapping as ModelMapping
+
+DecisionSource = Callable[[str, str, int], Decisions | None]
+"""(decision id, binding, version) -> the decisions of the document that defines it; None while it is not deployed."""
+
+
+def _no_decisions(_decision: str, _binding: str, _version: int) -> Decisions | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +107,31 @@ class ProgramNode:
     terminates: bool
     boundaries: tuple[str, ...]
     rivals: frozenset[str]
-    """Of its boundaries the interrupting ones: they race with the activity's own wait."""
+    """Of its boundaries those that wait for one thing and interrupt: they race with the activity's own wait."""
     operands: Mapping[str, Operand]
     """Every expression that is an attribute of the element, by the attribute's name (assignee, due, ...)."""
     script: Callable[[Mapping[str, object], int], dict[str, object]] | None = None
     """Statements; a script that is one expression stands in `operands` instead."""
+    gathers: bool = False
+    """A parallel multiple event: all of its definitions must occur."""
+    linked: bool = False
+    """A link's catch: it waits for nothing."""
+    link: str = ""
+    """Of a link's throw, the catch that it goes on at."""
+    compensation: str = ""
+    """The boundary event whose handler undoes the activity."""
+    booked: bool = False
+    """Its completion may have to be entered in the ledger of its scope."""
     job: bool = False
     """Its work waits for a worker as a job, instead of being called in the host."""
+    body: ProgramNode | None = None
+    """Of an iterating activity: what each of its rounds executes."""
+    watcher: Family | None = None
+    """Is told when the node is done, before its token leaves: the iteration of a body, an ad-hoc sub-process."""
+    upstream: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Inclusive and complex joins: incoming flow -> the nodes from which a token can still come by it."""
+    pinned: int = 0
+    """Call activities: the newest version of the called process when this one was deployed; 0: there was none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,8 +143,24 @@ class Program:
     """Scope (process id or sub-process id) -> the nodes where a token begins when it is entered: the none start events,
     or, in a scope without any start event, every node that nothing leads to (BPMN 13.3.4)."""
     triggered: tuple[str, ...]
-    """Root start events with a definition, and receive tasks that instantiate, in document order."""
+    """Root start events with a definition, receive tasks that instantiate, and the arms of event-based gateways that
+    do, in document order."""
     scopes: frozenset[str] = field(default_factory=frozenset)
+    merges: bool = False
+    """It has a join that has to be asked again when tokens elsewhere have moved or died."""
+    listeners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Scope -> the start events of its event sub-processes, compensation apart."""
+    undoers: Mapping[str, str] = field(default_factory=dict)
+    """Sub-process -> the start event of its compensation event sub-process."""
+    instantiating: Mapping[str, str] = field(default_factory=dict)
+    """Arm of an event-based gateway that starts the process -> that gateway."""
+    decisions: DecisionSource = _no_decisions
+    """Who has the decisions that business rule tasks evaluate."""
+
+    def at(self, track: Track) -> ProgramNode | None:
+        """The node that the token stands at: for a round of an iterating activity, the body alone."""
+        node = self.nodes.get(track.node)
+        return node.body if node is not None and track.round else node
 
     @property
     def id(self) -> str:
@@ -97,18 +168,34 @@ class Program:
 
 
 def compile_process(
-    process: Process, version: int = 1, *, jobs: Callable[[WorkTask], bool] = lambda _: False
+    process: Process,
+    version: int = 1,
+    *,
+    jobs: Callable[[WorkTask], bool] = lambda _: False,
+    pins: Mapping[str, int] | None = None,
+    decisions: DecisionSource = _no_decisions,
 ) -> Program:
-    """The process as a `Program`. `jobs` says of a service or send task whether it is a job or a call of the host.
+    """The process as a `Program`. `jobs` says of a service or send task whether it is a job or a call of the host,
+    `pins` gives the version that a call activity bound to its deployment calls, `decisions` what business rule tasks
+    evaluate.
 
     Raises InvalidModel, naming every element whose expression does not compile or whose flow leads nowhere."""
-    return _Compiler(process, jobs).program(version)
+    return _Compiler(process, jobs, pins or {}, decisions).program(version)
 
 
 class _Compiler:
-    def __init__(self, process: Process, jobs: Callable[[WorkTask], bool]) -> None:
+    def __init__(
+        self,
+        process: Process,
+        jobs: Callable[[WorkTask], bool],
+        pins: Mapping[str, int],
+        decisions: DecisionSource = _no_decisions,
+    ) -> None:
         self.process = process
         self.jobs = jobs
+        self.pins = pins
+        self.decisions = decisions
+        self.compensable = wiring.compensable(process)
         self.problems: list[Problem] = []
         self.incoming: defaultdict[str, list[str]] = defaultdict(list)
         for flow in process.flows.values():
@@ -116,6 +203,7 @@ class _Compiler:
 
     def program(self, version: int) -> Program:
         process = self.process
+        arms = self.instantiating()
         attached: defaultdict[str, list[str]] = defaultdict(list)
         for element in process.nodes.values():
             if isinstance(element, BoundaryEvent):
@@ -137,9 +225,15 @@ class _Compiler:
                 and (
                     (isinstance(element, StartEvent) and element.definitions)
                     or (isinstance(element, ReceiveTask) and element.instantiate and not self.incoming[element.id])
+                    or element.id in arms
                 )
             ),
             scopes=scopes,
+            merges=any(node.upstream for node in nodes.values()),
+            instantiating=MappingProxyType(arms),
+            listeners=MappingProxyType(wiring.listeners(process)),
+            undoers=MappingProxyType(wiring.undoers(process)),
+            decisions=self.decisions,
         )
 
     def starts(self, scope: str) -> tuple[str, ...]:
@@ -151,16 +245,16 @@ class _Compiler:
             element.id
             for element in inside
             if not self.incoming[element.id]
-            and not isinstance(element, BoundaryEvent)
-            and not (isinstance(element, ReceiveTask) and element.instantiate)
+            and wiring.begins(element)
+            and not (isinstance(element, ReceiveTask | EventBasedGateway) and element.instantiate)
         )
 
     def node(self, element: FlowNode, boundaries: tuple[str, ...]) -> ProgramNode:
-        default = element.default if isinstance(element, ExclusiveGateway) else ""
+        default = element.default if isinstance(element, ExclusiveGateway | InclusiveGateway | ComplexGateway) else ""
         outgoing = tuple(
             self.flow(self.process.flows[flow], default) for flow in element.outgoing if self.known(element, flow)
         )
-        family = FAMILIES[type(element)]
+        family = family_of(element)
         script = None
         operands = {
             name: self.operand(element, name, value)
@@ -170,7 +264,15 @@ class _Compiler:
         if isinstance(element, ScriptTask) and _statements(element, element.script):
             script = self.statements(element)
         definitions = tuple(self.definition(element, definition) for definition in _definitions(element))
-        return ProgramNode(
+        if wiring.gathers(element) and isinstance(element, StartEvent) and element.scope in ("", self.process.id):
+            # What has occurred would have to be kept somewhere before there is an instance.
+            why = "starts a process by several events that must all occur, which is not supported"
+            self.problem(element, f"{element.type} '{element.id}' {why}")
+        compensation = wiring.compensation(self.process, boundaries)
+        link = wiring.link(self.process, element)
+        if not link and isinstance(element, ThrowEvent) and any(isinstance(named, Link) for named in definitions):
+            self.problem(element, f"{element.type} '{element.id}' throws a link that no catch event of its scope has")
+        made = ProgramNode(
             id=element.id,
             element=element,
             family=family,
@@ -184,15 +286,67 @@ class _Compiler:
             definitions=definitions,
             terminates=any(isinstance(definition, Terminate) for definition in definitions),
             boundaries=boundaries,
-            rivals=frozenset(boundary for boundary in boundaries if self.interrupts(boundary)),
+            rivals=frozenset(boundary for boundary in boundaries if wiring.races(self.process.nodes[boundary])),
             operands=MappingProxyType(operands),
             script=script,
+            gathers=wiring.gathers(element),
+            linked=wiring.linked(element),
+            link=link,
+            compensation=compensation,
+            booked=bool(compensation) or (isinstance(element, SubProcess) and self.compensable),
             job=isinstance(element, WorkTask) and not _sends(element) and self.jobs(element),
+            watcher=self.watcher(element),
+            upstream=MappingProxyType(upstream(self.process, self.incoming, element)),
+            pinned=self.pins.get(element.id, 0),
+        )
+        loop = element.loop if isinstance(element, Activity) else None
+        return made if loop is None else self.iterating(made, loop)
+
+    def iterating(self, made: ProgramNode, loop: Loop) -> ProgramNode:
+        """The activity as the iteration of itself: boundaries and flows are that one's, the rest is each round's."""
+        family = ITERATIONS[type(loop)]
+        operands = {
+            name: self.operand(made.element, f"loop {name.replace('_', ' ')}", value)
+            for name in (attribute.name for attribute in fields(loop))
+            if isinstance(value := getattr(loop, name), Expression)
+        }
+        for index, condition in enumerate(getattr(loop, "conditions", ())):
+            operands[f"conditions.{index}"] = self.operand(made.element, "behaviour condition", condition)
+        body = replace(
+            made, outgoing=(), conditional=False, boundaries=(), rivals=frozenset(), watcher=family, incoming=()
+        )
+        return replace(
+            made,
+            family=family,
+            dehydratable=family if isinstance(family, Dehydratable) else None,
+            inputs=(),
+            outputs=(),
+            definitions=(),
+            booked=False,
+            operands=MappingProxyType(operands),
+            script=None,
+            job=False,
+            body=body,
         )
 
-    def interrupts(self, boundary: str) -> bool:
-        element = self.process.nodes[boundary]
-        return isinstance(element, BoundaryEvent) and element.interrupting
+    def watcher(self, element: FlowNode) -> Family | None:
+        around = self.process.nodes.get(element.scope)
+        if not wiring.begins(element):
+            return None  # a handler is none of the activities that the ad-hoc sub-process offers
+        if isinstance(around, SubProcess) and around.kind == "adhoc" and isinstance(element, Activity):
+            return family_of(around)
+        return None
+
+    def instantiating(self) -> dict[str, str]:
+        """Arm -> gateway, of the root's event-based gateways that start the process (BPMN 10.6.6)."""
+        return {
+            self.process.flows[flow].target: element.id
+            for element in self.process.nodes.values()
+            if isinstance(element, EventBasedGateway) and element.instantiate and not self.incoming[element.id]
+            if element.scope in ("", self.process.id)
+            for flow in element.outgoing
+            if flow in self.process.flows
+        }
 
     def known(self, element: FlowNode, flow_id: str) -> bool:
         flow = self.process.flows.get(flow_id)
@@ -216,9 +370,23 @@ class _Compiler:
                 return Message(definition.name, key, message_key(definition.name))
             if isinstance(definition, SignalDefinition):
                 return Signal(definition.name, signal_key(definition.name))
+            if isinstance(definition, ConditionalDefinition):
+                return Conditional(self.operand(element, "condition", definition.condition))
         except GobpmError as error:
             self.problem(element, f"{element.type} '{element.id}': {error}")
-        return Terminate()
+        match definition:
+            case ErrorDefinition():
+                return Error(definition.code)
+            case EscalationDefinition():
+                return Escalation(definition.code)
+            case CompensateDefinition():
+                return Compensate(definition.activity)
+            case LinkDefinition():
+                return Link(definition.name)
+            case CancelDefinition():
+                return Cancel()
+            case _:
+                return Terminate()
 
     def bindings(self, element: FlowNode, what: str, mappings: tuple[ModelMapping, ...]) -> tuple[Binding, ...]:
         return tuple(

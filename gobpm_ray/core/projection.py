@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gobpm_ray.core.program import Program
-from gobpm_ray.core.state import ROOT, InstanceState, TrackState, parse_wait_id
+from gobpm_ray.core.state import OPENED, ROOT, InstanceState, TrackState, parse_wait_id
+from gobpm_ray.core.variables import merged
 
 TokenState = Literal["waiting", "working", "incident", "hosting", "joined"]
 
@@ -43,6 +44,9 @@ class IncidentView:
     cause: str
     code: str
     at: int
+    stack: str
+    data: dict[str, object]
+    """What the failed element was given: mapped inputs as they were, without a mapping what it sees."""
 
 
 def tokens(program: Program, state: InstanceState) -> list[Token]:
@@ -50,16 +54,17 @@ def tokens(program: Program, state: InstanceState) -> list[Token]:
     shown = [Token(track.node, _SHOWN[track.state], track.scope) for track in state.tracks.values()]
     for scope in state.scopes.values():
         for join, activations in scope.joins.items():
-            shown.extend(Token(join, "joined", scope.id) for arrived in activations for _ in arrived)
+            waiting = [flow for arrived in activations if arrived[0] != OPENED for flow in arrived]
+            shown.extend(Token(join, "joined", scope.id) for _ in waiting)
     return shown
 
 
 def waits(state: InstanceState) -> list[WaitView]:
-    """Everything that the instance waits for: own waits, gateway arms, boundaries and incidents."""
+    """All that the instance waits for: own waits, gateway arms, boundaries, event sub-processes and incidents."""
     return [
         WaitView(wait, parse_wait_id(wait)[1], armed.kind, armed.deadline, armed.key)
-        for track in state.tracks.values()
-        for wait, armed in track.waits.items()
+        for holder in state.holders()
+        for wait, armed in holder.waits.items()
     ]
 
 
@@ -70,7 +75,15 @@ def variables(state: InstanceState) -> dict[str, object]:
 
 def open_incidents(state: InstanceState) -> list[IncidentView]:
     return [
-        IncidentView(wait, track.node, track.incident.cause, track.incident.code, track.incident.at)
+        IncidentView(
+            wait,
+            track.node,
+            track.incident.cause,
+            track.incident.code,
+            track.incident.at,
+            track.incident.stack,
+            dict(track.local) if track.local is not None else merged(state, track),
+        )
         for track in state.tracks.values()
         if track.incident is not None
         for wait, armed in track.waits.items()

@@ -11,12 +11,21 @@ from gobpm_ray.core.program import Program
 from gobpm_ray.core.state import InstanceState, TrackState
 
 
-def willing(program: Program, state: InstanceState, now_ms: int, threshold_ms: int) -> bool:
-    """Every loaded token is parked where its family lets the instance go. A token that was not loaded was asked when it
-    parked, and a deadline that has come near since is held by the store like any other."""
+def willing(
+    program: Program, state: InstanceState, now_ms: int, threshold_ms: int, *, release_jobs: bool = False
+) -> bool:
+    """No event sub-process has a near deadline, and every loaded token is parked where its family lets the instance go.
+    A token that was not loaded was asked when it parked, and a deadline that has come near since is held by the store
+    like any other."""
+    nearest = now_ms + threshold_ms
+    for scope in state.scopes.values():
+        if any(wait.deadline is not None and wait.deadline < nearest for wait in scope.waits.values()):
+            return False
     for track in state.tracks.values():
-        node = program.nodes[track.node]
-        park = Park(track, node, now_ms, threshold_ms)
+        node = program.at(track)
+        if node is None:
+            return False
+        park = Park(track, node, now_ms, threshold_ms, release_jobs)
         if track.state is TrackState.FAILED:
             if not park.far():
                 return False

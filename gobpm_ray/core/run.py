@@ -10,12 +10,15 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
+from gobpm_ray.core import conditions, listening
 from gobpm_ray.core.books import Books
+from gobpm_ray.core.calling import report_end
+from gobpm_ray.core.compensation import book
 from gobpm_ray.core.faults import DEADLOCK, ENDLESS_LOOP, FAILURE, FLOW, NO_WAY_OUT, OUTPUT, Fault
 from gobpm_ray.core.operands import Operand
 from gobpm_ray.core.program import Program, ProgramFlow, ProgramNode
 from gobpm_ray.core.state import ROOT, InstanceState, Scope, Track, TrackState
-from gobpm_ray.core.step import HistoryEntry
+from gobpm_ray.core.step import HistoryEntry, Trigger
 from gobpm_ray.core.variables import visible
 from gobpm_ray.errors import BrokenInvariant, ExpressionError, GobpmError
 
@@ -40,15 +43,25 @@ class Run(Books):
         self.doomed: list[Scope] = []
         """Scopes that `clear` has still to end."""
 
+    @property
+    def widest(self) -> int:
+        """The most rounds that one iteration may begin with."""
+        return self.limit * _WIDEST
+
     # --- the loop ----------------------------------------------------------------------------------------------------
 
     def drain(self) -> None:
         """No token is ready any more."""
         tracks = self.state.tracks
-        while self.ready or self.closing:
+        while self.ready or self.closing or self.stale or (self.program.merges and self.settle()):
             if self.closing:
                 self.hand_over(self.closing.pop())
                 continue
+            if self.stale:
+                conditions.ask(self)
+                continue
+            if not self.ready:
+                continue  # a join has opened, and its token has found no way to go
             track, self.depth = self.ready.popleft()
             # A terminate end may have ended it while it stood in the queue.
             if tracks.get(track.id) is track:
@@ -130,6 +143,8 @@ class Run(Books):
     def go_past(self, track: Track, node: ProgramNode, flows: Sequence[ProgramFlow] | None = None) -> None:
         """The node is recorded as completed and the token goes on, by `flows` if given."""
         self.step.history.append(HistoryEntry("node", self.now, node.id))
+        if node.booked:
+            book(self, track, node)
         self.go_on(track, node, flows)
 
     def go_on(self, track: Track, node: ProgramNode, flows: Sequence[ProgramFlow] | None = None) -> None:
@@ -137,9 +152,14 @@ class Run(Books):
         it continues on the first flow itself, a new token on each of the others."""
         self.withdraw(track)
         track.attempt = None
-        if track.child:
-            self.remove_scope(track.child)
-            track.child = ""
+        if node.watcher is not None:
+            try:
+                if node.watcher.inner_done(self, track, node):
+                    return
+            except GobpmError as error:
+                self.incident(track, error, FLOW)
+                return
+        self.close_inside(track)
         if flows is None:
             try:
                 flows = self.choose(track, node) if node.conditional else node.outgoing
@@ -156,6 +176,12 @@ class Run(Books):
             scope = self.state.scope(track.scope)
             for flow in flows[1:]:
                 self.enqueue(self.new_track(scope, flow.target, track.id, flow.id))
+
+    def close_inside(self, track: Track) -> None:
+        """The scope that the token hosted, which nothing lives in any more, is gone."""
+        if track.child:
+            self.remove_scope(track.child)
+            track.child = ""
 
     def end(self, track: Track) -> None:
         """The token is gone; if it was the last of its scope, the scope is done."""
@@ -181,6 +207,26 @@ class Run(Books):
         track.state = TrackState.READY
         self.changed.add(f"t{track.id}")
 
+    def meet(self, holder: Track | Scope, node: ProgramNode, wait: str, trigger: Trigger) -> None:
+        """A wait is met: the family of its node goes on, of a scope's wait the event sub-process."""
+        if isinstance(holder, Track):
+            node.family.fire(self, holder, node, wait, trigger)
+        else:
+            listening.heard(self, holder, node, wait, trigger)
+
+    def leave_by(self, track: Track, boundary: ProgramNode, values: Mapping[str, object]) -> None:
+        """The token leaves what it was doing, without a result, by an interrupting boundary event."""
+        self.abandon(track)
+        track.wakes += 1
+        self.place(track, boundary.id)
+        self.complete(track, boundary, values)
+
+    def fork_at(self, track: Track, boundary: ProgramNode, values: Mapping[str, object]) -> None:
+        """A new token goes on from a non-interrupting boundary event over what the token is doing."""
+        fork = self.new_track(self.state.scope(track.scope), boundary.id, parent=track.id)
+        self.number_visit(fork)
+        self.complete(fork, boundary, values)
+
     # --- scopes ------------------------------------------------------------------------------------------------------
 
     def open_scope(self, host: Track | None, node: str, variables: dict[str, object]) -> Scope:
@@ -202,12 +248,28 @@ class Run(Books):
 
     def emptied(self, scope: Scope) -> None:
         """No token is left in the scope: it completes, unless a join still waits for tokens that cannot come."""
+        while scope.joins and self.ask_joins(scope):
+            if scope.live or self.step.outcome or scope in self.closing:
+                return
         if scope.joins:
             self.deadlock(scope)
-        elif not scope.parent:
+            return
+        if not scope.parent:
             self.finish("completed")
         else:
             self.closing.append(scope)
+
+    def settle(self) -> bool:
+        """Every token has come to rest: may a join that waits for what other tokens do open now?"""
+        return any(scope.joins and self.ask_joins(scope) for scope in list(self.state.scopes.values()))
+
+    def ask_joins(self, scope: Scope) -> bool:
+        """True: one of the scope's joins has changed."""
+        for join in list(scope.joins):
+            node = self.nodes[join]
+            if node.upstream and node.family.ask_again(self, scope, node):
+                return True
+        return False
 
     def hand_over(self, scope: Scope) -> None:
         """The token that hosts the scope learns that its inside is done."""
@@ -228,10 +290,10 @@ class Run(Books):
 
     def stuck(self, scope: Scope, join: str) -> Fault:
         arrived = scope.joins[join][0]
-        missing = ", ".join(f"'{flow}'" for flow in self.nodes[join].incoming if flow not in arrived)
-        return Fault(
-            DEADLOCK, f"parallel join '{join}' can never open: no token is left that could arrive by {missing}"
-        )
+        node = self.nodes[join]
+        missing = ", ".join(f"'{flow}'" for flow in node.incoming if flow not in arrived)
+        kind = node.element.type.removesuffix("Gateway")
+        return Fault(DEADLOCK, f"{kind} join '{join}' can never open: no token is left that could arrive by {missing}")
 
     def terminate(self, track: Track) -> None:
         """The token and everything else in its scope end; the scope is done."""
@@ -243,26 +305,41 @@ class Run(Books):
 
     def clear(self, scope: Scope) -> None:
         """Nothing lives in the scope any more, at any depth."""
-        self.doomed.append(scope)
-        if len(self.doomed) > 1:
-            return  # the outer call, whose token hosts this scope, goes on with it
+        self.clear_all((scope,))
+
+    def clear_all(self, scopes: Sequence[Scope]) -> None:
+        """Nothing lives in any of the scopes any more, at any depth."""
+        outermost = not self.doomed
+        self.doomed.extend(scopes)
+        if not outermost:
+            return  # the outer call, whose token hosts these scopes, goes on with them
+        inside: dict[str, list[Track]] | None = None
         for doomed in self.doomed:
             if doomed.live:
-                for track in self.state.tracks_in(doomed.id):
+                if inside is None:
+                    inside = self.state.tracks_by_scope()
+                for track in inside.get(doomed.id, ()):
                     self.abandon(track)
                     self.drop(track)
             doomed.live = 0
             doomed.joins.clear()
+            if doomed.waits:
+                self.withdraw(doomed)
             if doomed.id in self.state.scopes:
                 self.changed.add(f"s{doomed.id}")
         self.doomed.clear()
 
     def remove_scope(self, scope_id: str) -> None:
+        if (scope := self.state.scopes[scope_id]).waits:
+            self.withdraw(scope)
         del self.state.scopes[scope_id]
         self.forget(f"s{scope_id}")
 
-    def finish(self, outcome: Literal["completed", "terminated"]) -> None:
-        """The instance has ended: of its parts only the head and the root scope, with its final variables, stay."""
+    def finish(
+        self, outcome: Literal["completed", "terminated"], code: str = "", cause: str = "", values: object = None
+    ) -> None:
+        """The instance has ended: of its parts only the head and the root scope, with its final variables, stay. Who
+        called it hears of it: `code` is an error that nobody inside has caught, `values` what it carries."""
         self.clear(self.state.scope(ROOT))
         for scope_id in [scope_id for scope_id in self.state.scopes if scope_id != ROOT]:
             self.remove_scope(scope_id)
@@ -272,6 +349,8 @@ class Run(Books):
         self.changed.update(("h", f"s{ROOT}"))
         self.step.outcome = outcome
         self.record("ended", detail=outcome)
+        if self.state.caller:
+            report_end(self, outcome, code, cause, values)
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,12 @@ from enum import StrEnum
 ROOT = "0"
 """Id of the root scope; its node is the process itself."""
 
+OPENED = ""
+"""Stands where a flow's id would in `Scope.joins`; no flow is called so."""
+
+SCOPE_OWNER = "@"
+"""Stands before a scope's id in the ids of the waits that the scope itself holds; other ids begin with a track's."""
+
 
 class PartsMissing(Exception):
     """The step needs parts that were not loaded; load the whole instance and call `advance` again."""
@@ -40,16 +46,19 @@ class ArmedWait:
     """One armed wait as the core needs it later: what ends with the track, and how a cycle goes on."""
 
     kind: str
-    """timer | message | signal | task | job | incident"""
+    """timer | message | signal | task | job | child | conditional | incident"""
     deadline: int | None = None
     """Absolute, business clock; computed once when armed."""
     cycle: str = ""
     """The cycle's text as evaluated when armed; '' for a date or a duration."""
     anchor: int = 0
     index: int = 0
-    """Which occurrence of the cycle this is; its grid is computed from `anchor` (gobpm_ray.calendar.timers)."""
+    """Which occurrence of the cycle this is; its grid is computed from `anchor` (gobpm_ray.calendar.timers). Of a
+    conditional wait: 1 while its condition holds, so that it fires only on false -> true."""
     key: str = ""
     """Canonical key of a message or signal wait, for people and for checks."""
+    gathered: dict[str, object] | None = None
+    """Parallel multiple events: what the definitions that have occurred already brought."""
 
 
 @dataclass(slots=True)
@@ -64,10 +73,38 @@ class Attempt:
 
 
 @dataclass(slots=True)
+class Rounds:
+    """How far an iterating activity, or an ad-hoc sub-process, has come: counters only, kept by the token that sits on
+    it, so that its part stays small whatever the number of rounds."""
+
+    total: int
+    """Rounds to do; -1: as many as its condition asks for."""
+    started: int = 0
+    completed: int = 0
+    first: int = 0
+    """Id of the first round's scope, those of the others follow one by one; 0: each is made when its round begins."""
+
+
+@dataclass(slots=True)
 class Incident:
     cause: str
     at: int
     code: str = "failure"
+    stack: str = ""
+    """Where in the code it happened, if that is known."""
+
+
+@dataclass(slots=True)
+class Completion:
+    """A completed activity that can be compensated: one entry of a scope's ledger."""
+
+    activity: str
+    boundary: str = ""
+    """The compensation boundary whose handler undoes it; '' for a sub-process that is undone from inside."""
+    values: dict[str, object] = field(default_factory=dict)
+    """What was visible when it completed; the handler reads this, not what the variables have become since."""
+    inside: list[Completion] = field(default_factory=list)
+    """A completed sub-process's own ledger."""
 
 
 @dataclass(slots=True)
@@ -90,8 +127,14 @@ class Track:
     """Mapped inputs of the activity it is in; None when there is no mapping."""
     child: str = ""
     """The scope it hosts."""
+    round: int = 0
+    """Which round of its node's iteration it executes, from 1; 0: it is no body of an iteration."""
+    rounds: Rounds | None = None
+    """Of the token that sits on an iterating activity or an ad-hoc sub-process."""
     attempt: Attempt | None = None
     incident: Incident | None = None
+    sweep: list[Completion] = field(default_factory=list)
+    """What the compensation that it threw has still to undo, in order of completion: the last is next."""
 
 
 @dataclass(slots=True)
@@ -107,7 +150,16 @@ class Scope:
     """Tracks in this scope, those that host a child scope included; it completes at 0 with no join open."""
     variables: dict[str, object] = field(default_factory=dict)
     joins: dict[str, list[list[str]]] = field(default_factory=dict)
-    """Parallel join id -> activations, oldest first; each lists the distinct flows that have arrived."""
+    """Join id -> activations, oldest first; each lists the distinct flows that have arrived. A complex gateway's first
+    begins with `OPENED` while the rest of an activation that has opened is awaited."""
+    waits: dict[str, ArmedWait] = field(default_factory=dict)
+    """What its event sub-processes wait for; no token stands there."""
+    interrupted: bool = False
+    """An interrupting event sub-process, a cancel or a compensation has taken it over: it catches nothing more."""
+    frozen: bool = False
+    """Its variables are a snapshot: read inside, never written."""
+    ledger: list[Completion] = field(default_factory=list)
+    """What was completed in it and can be compensated, in order of completion."""
 
 
 @dataclass(slots=True)
@@ -119,6 +171,8 @@ class Head:
     started: int = 0
     incidents: int = 0
     """Open incidents."""
+    conditions: int = 0
+    """Armed conditional waits. None: a change of data costs nothing. More than are loaded: it needs the rest."""
 
 
 @dataclass(slots=True)
@@ -128,6 +182,8 @@ class InstanceState:
     version: int
     """Of the definition that this instance is pinned to."""
     business_key: str = ""
+    caller: str = ""
+    """`instance RS wait` of the call activity that called it; '' when nobody did. Set when it is created."""
     head: Head = field(default_factory=Head)
     tracks: dict[str, Track] = field(default_factory=dict)
     scopes: dict[str, Scope] = field(default_factory=dict)
@@ -148,6 +204,28 @@ class InstanceState:
                 raise PartsMissing(f"s{scope_id}")
             raise KeyError(scope_id)
         return scope
+
+    def holder(self, owner: str) -> Track | Scope | None:
+        """Who holds the waits whose ids begin with `owner`: a track, or for `@<id>` a scope; None if it has ended."""
+        if not owner.startswith(SCOPE_OWNER):
+            return self.track(owner)
+        scope = self.scopes.get(owner[1:])
+        if scope is None and not self.complete:
+            raise PartsMissing(f"s{owner[1:]}")
+        return scope
+
+    def tracks_by_scope(self) -> dict[str, list[Track]]:
+        """The live tracks of every scope, oldest first; needs the whole instance."""
+        if not self.complete:
+            raise PartsMissing("tracks")
+        found: dict[str, list[Track]] = {}
+        for track in self.tracks.values():
+            found.setdefault(track.scope, []).append(track)
+        return found
+
+    def holders(self) -> list[Track | Scope]:
+        """All that can hold waits, of what is loaded: the scopes, outermost first, then the tracks, oldest first."""
+        return [*sorted(self.scopes.values(), key=lambda scope: int(scope.id)), *self.tracks.values()]
 
     def tracks_in(self, scope_id: str) -> list[Track]:
         """The live tracks directly in a scope, oldest first; needs the whole instance."""

@@ -11,12 +11,27 @@ from typing import Literal
 from gobpm_ray.core.state import InstanceState
 
 TriggerKind = Literal[
-    "start", "timer", "message", "signal", "task", "job", "done", "failed", "retry", "resolve", "cancel", "set"
+    "start",
+    "timer",
+    "message",
+    "signal",
+    "task",
+    "job",
+    "error",
+    "escalation",
+    "child",
+    "done",
+    "failed",
+    "retry",
+    "resolve",
+    "cancel",
+    "set",
+    "conditional",
 ]
 """`task` and `job`: completions from outside. `done` and `failed`: the report of an effect that this host ran itself;
 they
 never pass the store's inbox. `retry` and `resolve` are addressed to an incident's wait; `cancel` and `set` to the
-instance."""
+instance. `conditional` is made by the core itself, when a change of data has made a condition true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +49,9 @@ class Trigger:
     """start: variables; message, signal, task, job, done, resolve: outputs; set: variables."""
     node: str = ""
     """start: the start event, '' for the none start. failed: unused."""
+    code: str = ""
+    """error, escalation: the code, of a job (`wait` is the job's) or of a callable. child: the error code that left the
+    called instance, '' when it completed; `cause` "terminated" when it was cancelled."""
     cause: str = ""
     """failed: one line that a person can read."""
 
@@ -44,10 +62,11 @@ class Arm:
 
     wait: str
     kind: str
-    """timer | message | signal | task | job | incident"""
+    """timer | message | signal | task | job | child | conditional | incident"""
     node: str
     """The element that waits, for people: the catch event, boundary event, task or gateway arm."""
     track: str
+    """Who holds it: a track's id, `@<scope>` for an event sub-process's start event."""
     scope: str
     depth: int
     """Nesting depth of the scope: the innermost wait of an instance wins (design section 7, route)."""
@@ -78,23 +97,39 @@ class TaskRow:
     form: str = ""
     topic: str = ""
     """Jobs only."""
+    retries: str = ""
+    """Jobs only: the policy, evaluated when the job is created (`gobpm_ray.calendar.retries`)."""
     inputs: dict[str, object] = field(default_factory=dict)
-    """Mapped inputs shown to the person or worker; empty without mappings."""
+    """Mapped inputs, as they were when it was created. Without mappings a person is shown nothing, and a worker gets
+    what the task's token saw."""
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Something accepted inside the commit: a throw is an accept (promise 3)."""
+    """Something accepted inside the commit: a throw is an accept (promise 3).
+
+    message, signal: to whoever waits. start: a called instance `to` of `process`; if there is no such process, or the
+    calls nest too deep, the caller's `wait` gets a `failed` trigger instead. child: this instance's end, to the wait of
+    its caller (`to`, `wait`). escalation: as child, but the called instance goes on. cancel: ends the instance `to`."""
 
     id: str
-    """`instance:track:node:visit[:n]`"""
-    kind: Literal["message", "signal"]
-    name: str
-    key: str
-    """Canonical key."""
+    """`instance:track:node:visit[:n]`; of a start, also the new instance's id."""
+    kind: Literal["message", "signal", "start", "child", "escalation", "cancel"]
+    name: str = ""
+    key: str = ""
+    """Canonical key of a message or signal."""
     values: dict[str, object] = field(default_factory=dict)
     ttl: int | None = None
     """Milliseconds; None: the engine's default."""
+    to: str = ""
+    wait: str = ""
+    process: str = ""
+    version: int = 0
+    """0: the newest. `deployment` bindings are resolved when the caller is compiled."""
+    business_key: str = ""
+    code: str = ""
+    """child, escalation: the error or escalation code."""
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +145,41 @@ class Call:
     inputs: dict[str, object]
     idempotent: bool
     attempt: int = 1
+    timeout: int | None = None
+    """Milliseconds that the report is waited for; what comes later does not count."""
+    ray: tuple[tuple[str, str], ...] = ()
+    """Options of the Ray task that it runs as; empty: it runs in the host."""
+    mapped: bool = False
+    """Only what output mappings take of the result becomes variables: the rest need not be storable."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """One line of an instance's compact history, newest last."""
 
-    event: Literal["started", "woken", "node", "incident", "retried", "resolved", "set", "overtaken", "sealed", "ended"]
+    event: Literal[
+        "started",
+        "woken",
+        "node",
+        "incident",
+        "retried",
+        "resolved",
+        "set",
+        "overtaken",
+        "sealed",
+        "failed",
+        "uncaught",
+        "unreadable",
+        "ended",
+    ]
     at: int
     node: str = ""
     """node: the flow node that completed, once per completion: this is what `trace` lists."""
     detail: str = ""
     """started: the delivery that did it (a throw's names its instance); woken: the trigger's kind; incident: the cause;
-    ended: the outcome. Never a payload."""
+    failed: why an attempt failed that is to be repeated;
+    uncaught: the escalation that nobody caught; unreadable: why a boundary's or event sub-process's condition could not
+    be evaluated after a change of data; ended: the outcome. Never a payload."""
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Which variables an expression sees and where an assignment lands; scopes nest, the innermost wins.
 
 Reading: the token's mapped inputs first, then its scope, then each enclosing one; a token that hosts a sub-process
-reads from inside it, so that its outputs can be mapped. Writing: the nearest scope that already has the name, else the
-root scope.
+reads from inside it, so that its outputs can be mapped. Writing: the nearest scope that already has the name and is not
+frozen, else the root scope.
 """
 
 from __future__ import annotations
@@ -33,10 +33,21 @@ def merged(state: InstanceState, track: Track, extra: Mapping[str, object] | Non
     return seen
 
 
+def visible_in(state: InstanceState, scope_id: str) -> Mapping[str, object]:
+    """What is seen in a scope where no token stands."""
+    scope = state.scope(scope_id)
+    if not scope.parent:
+        return scope.variables
+    seen: dict[str, object] = {}
+    for layer in reversed([scope.variables for scope in state.chain(scope_id)]):
+        seen.update(layer)
+    return seen
+
+
 def owner(state: InstanceState, scope_id: str, name: str) -> Scope:
     """The scope that an assignment of `name` made in `scope_id` changes."""
     scope = state.scope(scope_id)
     for scope in state.chain(scope_id):
-        if name in scope.variables:
+        if name in scope.variables and not scope.frozen:
             return scope
     return scope

@@ -15,12 +15,12 @@ from gobpm_ray.core.program import Program, compile_process
 from gobpm_ray.core.starts import start_arms
 from gobpm_ray.core.state import ArmedWait
 from gobpm_ray.core.step import Arm
-from gobpm_ray.engine.sources import Package
+from gobpm_ray.engine.sources import DMN, Package, Rules
 from gobpm_ray.engine.views import Deployed, WaitView
-from gobpm_ray.errors import UnregisteredCallable
-from gobpm_ray.model.elements import Process, WorkTask
+from gobpm_ray.errors import InvalidModel, UnregisteredCallable
+from gobpm_ray.model.elements import LITERAL, CallActivity, DecisionTask, Process, WorkTask
 from gobpm_ray.runtime.ports import ArmRow, Store
-from gobpm_ray.runtime.programs import write_job_nodes
+from gobpm_ray.runtime.programs import decision_pin, write_job_nodes, write_pins
 from gobpm_ray.settings import Settings
 
 
@@ -38,11 +38,34 @@ def deploy_packages(
     packages: Iterable[Package],
     registered: Collection[str],
     job_nodes: frozenset[str],
+    rules: Iterable[Rules] = (),
 ) -> list[Deployed]:
-    """Every package is stored and its start events armed; or nothing is, and an InputError says why."""
-    now = store.now()
+    """Every package is stored and its start events armed; or nothing is, and an InputError says why. `rules` are stored
+    before: an instance that starts at once finds its decisions."""
+    now, rules = store.now(), list(rules)
     ready = [_prepare(package, settings, registered, job_nodes, now) for package in packages]
-    return [_write(store, each) for each in ready]
+    _refuse_shared_ids(store, {each.package.process.id for each in ready}, {each.decision_id for each in rules})
+    for each in rules:
+        store.deploy(each.decision_id, each.document, [])
+    deployed = [_write(store, each) for each in ready]
+    for prepared, one in zip(ready, deployed, strict=True):
+        # When all of them are there: what is called may be deployed together with who calls it, before or after.
+        write_pins(store, one.process_id, one.version, _pins(store, prepared.package.process))
+    return deployed
+
+
+def _refuse_shared_ids(store: Store, processes: set[str], decisions: set[str]) -> None:
+    """Processes and decisions stand in one table: whoever starts or asks by an id must find what it means."""
+    for taken in sorted(processes & decisions):
+        raise InvalidModel(f"'{taken}' is the id of a process and of a decision: one of them needs another")
+    for decision_id in sorted(decisions):
+        if (there := store.definition(decision_id)) is not None and not there.document.startswith(DMN):
+            raise InvalidModel(
+                f"decision '{decision_id}': a process of this id is deployed; the decision needs another"
+            )
+    for process_id in sorted(processes):
+        if (there := store.definition(process_id)) is not None and there.document.startswith(DMN):
+            raise InvalidModel(f"process '{process_id}': a decision of this id is deployed; the process needs another")
 
 
 def _prepare(
@@ -74,6 +97,24 @@ def _write(store: Store, ready: _Ready) -> Deployed:
         starts=tuple(WaitView(arm.wait, arm.node, arm.kind, arm.deadline, arm.key) for arm, _ in ready.starts),
         plain_start=bool(ready.program.starts[process.id]),
     )
+
+
+def _pins(store: Store, process: Process) -> dict[str, int]:
+    """Call activity (or decision) bound to this deployment -> the newest version of what it calls; nothing for what is
+    not there."""
+    found = {}
+    for node in process.nodes.values():
+        if isinstance(node, CallActivity) and node.binding == "deployment" and node.called.language == LITERAL:
+            wanted, pin = node.called.text.strip(), node.id
+        elif isinstance(node, DecisionTask) and node.binding == "deployment" and node.decision.language == LITERAL:
+            wanted = node.decision.text
+            pin = decision_pin(wanted)
+        else:
+            continue
+        definition = store.definition(wanted)
+        if definition is not None:
+            found[pin] = definition.version
+    return found
 
 
 def work_of(process: Process) -> list[WorkTask]:

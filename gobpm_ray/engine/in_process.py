@@ -94,7 +94,7 @@ class InProcess:
         return Driver(
             self._store,
             self._settings,
-            Programs(self._store),
+            Programs(self._store, self._settings),
             callables,
             holders,
             on_warning=self._on_warning,

@@ -37,6 +37,7 @@ def instance_view(record: InstanceRecord, program: Program) -> InstanceView:
         history=history,
         moving=moving,
         started_by=next((entry.detail for entry in history if entry.event == "started"), ""),
+        caller=record.caller.partition("\x1e")[0],
     )
 
 
@@ -54,9 +55,11 @@ def _held(record: InstanceRecord, history: tuple[HistoryView, ...]) -> tuple[Inc
 
 
 def state_of(record: InstanceRecord) -> InstanceState:
-    return decode(
+    state = decode(
         record.instance_id, record.process_id, record.process_version, record.business_key, record.parts, True
     )
+    state.caller = record.caller
+    return state
 
 
 def incident_waits(record: InstanceRecord, node: str = "") -> list[str]:

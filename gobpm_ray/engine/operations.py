@@ -13,35 +13,44 @@ from typing import TYPE_CHECKING, Any
 
 from gobpm_ray.core.keys import message_key, signal_key
 from gobpm_ray.engine.amounts import Span, after
-from gobpm_ray.engine.base import checked_instance_id, encoded, new_id
-from gobpm_ray.engine.clockwork import Clockwork
+from gobpm_ray.engine.base import checked_delivery, checked_instance_id, encoded, new_id
 from gobpm_ray.engine.dead_letters import DeadLetter, dead_letter, replayed_id
 from gobpm_ray.engine.deployment import deploy_packages
 from gobpm_ray.engine.instance_views import incident_waits
+from gobpm_ray.engine.jobs import Jobs
 from gobpm_ray.engine.reading import unknown_process
-from gobpm_ray.engine.sources import Source, packages
+from gobpm_ray.engine.sources import Package, Rules, Source, decisions, packages
 from gobpm_ray.engine.views import Deployed, Started
 from gobpm_ray.errors import InputError, UnknownInstance, UnknownProcess
 from gobpm_ray.runtime.callables import Work, callable_row
 from gobpm_ray.runtime.ports import Accepted
+from gobpm_ray.runtime.programs import is_decision
 
 if TYPE_CHECKING:
     from gobpm_ray.store.verify import Report
 
 
-class Operations(Clockwork):
+class Operations(Jobs):
     """The engine's whole door, over any store."""
 
     # --- processes
     def deploy(self, *sources: Source, job_nodes: Collection[str] = ()) -> list[Deployed]:
-        """Store every executable process of files, documents, models or builders, and arm their start events.
+        """Store every executable process of files, documents, models or builders, and arm their start events; and
+        before them, every decision of DMN files.
 
         All of them are read, validated and compiled before the first write. The newest version that already has the
         same document stays as it is. `job_nodes`: service and send tasks that wait for a worker whatever is
         registered."""
         _ = self.store
-        found = [package for source in sources for package in packages(source)[0]]
-        deployed = deploy_packages(self.store, self.settings, found, self.registered(), frozenset(job_nodes))
+        found: list[Package] = []
+        rules: list[Rules] = []
+        for source in sources:
+            decided = decisions(source)
+            if decided is None:
+                found += packages(source)[0]
+            else:
+                rules += decided
+        deployed = deploy_packages(self.store, self.settings, found, self.registered(), frozenset(job_nodes), rules)
         self._settle()
         return deployed
 
@@ -74,9 +83,10 @@ class Operations(Clockwork):
         again is answered as a duplicate with the first one's instance."""
         row = self._start_row(process_id, variables, version, business_key, id, delivery_id)
         try:
-            accepted = self.store.start(*row)
+            self._refuse_decision(process_id)
+            accepted = self._surely(lambda: self.store.start(*row), ours=id is None and delivery_id is None)
         except UnknownProcess:
-            known = [name for name, _ in self.store.definitions()]
+            known = [name for name, _ in self.processes()]
             raise unknown_process(process_id, version, known) from None
         self._settle()
         return _receipt(accepted)
@@ -86,9 +96,20 @@ class Operations(Clockwork):
     ) -> list[Started]:
         """One instance for each set of variables, pipelined; each is accepted for itself."""
         rows = [self._start_row(process_id, variables, version, "", None, None) for variables in each]
+        self._refuse_decision(process_id)
         accepted = self.store.start_many(rows)
         self._settle()
         return [_receipt(answer) for answer in accepted]
+
+    def _refuse_decision(self, process_id: str) -> None:
+        """UnknownProcess: the id is a decision's. An id never changes from one to the other, so it is asked once."""
+        if process_id in self._startable:
+            return
+        definition = self.store.definition(process_id)
+        if definition is not None:
+            if is_decision(definition.document):
+                raise UnknownProcess(f"process {process_id}: a decision of this id is deployed, and no process")
+            self._startable.add(process_id)
 
     def _start_row(
         self,
@@ -102,7 +123,7 @@ class Operations(Clockwork):
         if not isinstance(version, int) or version < 0:
             raise InputError(f"process {process_id}: version {version!r}: expected a whole number, 0 for the newest")
         chosen = new_id() if instance_id is None else checked_instance_id(instance_id)
-        delivery = f"start:{chosen}" if delivery_id is None else _checked_delivery(delivery_id)
+        delivery = f"start:{chosen}" if delivery_id is None else checked_delivery(delivery_id)
         values = encoded(variables, f"start of {process_id}")
         return process_id, version, chosen, delivery, business_key, values
 
@@ -143,11 +164,14 @@ class Operations(Clockwork):
         delivery_id: str | None,
         ttl: int,
     ) -> Started:
-        accepted = self.store.publish(_delivery(delivery_id), kind, key, name, encoded(values, f"{kind} {name}"), ttl)
+        delivery, payload = _delivery(delivery_id), encoded(values, f"{kind} {name}")
+        accepted = self._surely(
+            lambda: self.store.publish(delivery, kind, key, name, payload, ttl), ours=delivery_id is None
+        )
         self._settle()
         return _receipt(accepted)
 
-    # --- human tasks and jobs
+    # --- human tasks; jobs are `gobpm_ray.engine.jobs`
     def claim(self, task: str, user: str, groups: Sequence[str] = ()) -> None:
         """Reserve a task (exact id, or the oldest open one of a node id) for a user; UnknownTask, TaskRefused."""
         self.store.claim_task(self.task(task).id, user, tuple(groups))
@@ -174,34 +198,13 @@ class Operations(Clockwork):
         (H58), by which nothing changes."""
         task_id = self.task(task).id
         values = encoded(outputs, f"task {task}")
-        accepted = self.store.complete_task(
-            task_id, user, tuple(groups), tuple(outputs or ()), _delivery(id), values, strict=strict
+        delivery = _delivery(id)
+        accepted = self._surely(
+            lambda: self.store.complete_task(
+                task_id, user, tuple(groups), tuple(outputs or ()), delivery, values, strict=strict
+            ),
+            ours=id is None,
         )
-        self._settle()
-        return _receipt(accepted)
-
-    def complete_job(
-        self,
-        job: str,
-        outputs: Mapping[str, Any] | None = None,
-        *,
-        id: str | None = None,
-    ) -> Started:
-        """Report a job (exact id, or the oldest open one of a node id) as done; UnknownTask."""
-        info = self.task(job, "job")
-        values = encoded(outputs, f"job {job}")
-        accepted = self.store.complete_task(info.id, "", (), tuple(outputs or ()), _delivery(id), values)
-        self._settle()
-        return _receipt(accepted)
-
-    def fail_job(self, job: str, cause: str, *, id: str | None = None) -> Started:
-        """Report a job as failed for good: an incident at its element, which an operator retries or resolves;
-        UnknownTask."""
-        info = self.task(job, "job")
-        if not cause.strip():
-            raise InputError(f"job {job}: a failure needs a cause that a person can read")
-        values = encoded(None, f"job {job}", cause=cause)
-        accepted = self.store.deliver(info.instance_id, "failed", info.id.partition("/")[2], _delivery(id), values)
         self._settle()
         return _receipt(accepted)
 
@@ -270,7 +273,8 @@ class Operations(Clockwork):
 
     def _deliver(self, instance_id: str, kind: str, wait: str, values: Mapping[str, Any] | None) -> Started:
         content = encoded(values, f"{kind} of instance {instance_id}")
-        accepted = self.store.deliver(instance_id, kind, wait, new_id(), content)
+        delivery = new_id()
+        accepted = self._surely(lambda: self.store.deliver(instance_id, kind, wait, delivery, content), ours=True)
         self._settle()
         return _receipt(accepted)
 
@@ -293,12 +297,4 @@ def _receipt(accepted: Accepted) -> Started:
 
 
 def _delivery(delivery_id: str | None) -> str:
-    return new_id() if delivery_id is None else _checked_delivery(delivery_id)
-
-
-def _checked_delivery(delivery_id: str) -> str:
-    if not isinstance(delivery_id, str) or not 1 <= len(delivery_id) <= 400 or any(ord(c) < 32 for c in delivery_id):
-        raise InputError(
-            f"delivery id {str(delivery_id)[:80]!r}: expected 1 to 400 characters without control characters"
-        )
-    return delivery_id
+    return new_id() if delivery_id is None else checked_delivery(delivery_id)

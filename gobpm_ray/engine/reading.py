@@ -15,7 +15,7 @@ from gobpm_ray.engine.views import ENDED, Fact, IncidentView, InstanceView, Task
 from gobpm_ray.errors import UnknownInstance, UnknownProcess, UnknownTask
 from gobpm_ray.model.elements import Process
 from gobpm_ray.runtime.ports import InstanceRecord, Store, TaskView
-from gobpm_ray.runtime.programs import Programs
+from gobpm_ray.runtime.programs import Programs, is_decision
 from gobpm_ray.settings import Settings
 
 PAGE = 500
@@ -26,11 +26,11 @@ class Reading(Base):
 
     def __init__(self, store: Store, settings: Settings | None = None, *, signing_key: bytes | None = None) -> None:
         super().__init__(store, settings, signing_key=signing_key)
-        self._programs = Programs(store)
+        self._programs = Programs(store, self.settings)
 
     def _forget(self) -> None:
         """Nothing is known any more but what the store says."""
-        self._programs = Programs(self.store)
+        self._programs = Programs(self.store, self.settings)
 
     # --- instances
     def inspect(self, instance_id: str) -> InstanceView:
@@ -176,14 +176,18 @@ class Reading(Base):
 
     # --- definitions
     def processes(self) -> list[tuple[str, int]]:
-        """(process id, newest version) of all that is deployed."""
-        return self.store.definitions()
+        """(process id, newest version) of all processes that are deployed."""
+        return [each for each in self.store.definitions() if not self._is_decision(*each)]
+
+    def _is_decision(self, name: str, version: int) -> bool:
+        definition = self.store.definition(name, version)
+        return definition is not None and is_decision(definition.document)
 
     def process(self, process_id: str, version: int = 0) -> Process:
         """The model of a deployed process; `version` 0: the newest. UnknownProcess."""
         definition = self.store.definition(process_id, version)
-        if definition is None:
-            raise unknown_process(process_id, version, [known for known, _ in self.store.definitions()])
+        if definition is None or is_decision(definition.document):
+            raise unknown_process(process_id, version, [known for known, _ in self.processes()])
         return self._programs.get(process_id, definition.version).process
 
 
@@ -214,6 +218,9 @@ def _task_info(view: TaskView) -> TaskInfo:
         form=row.form,
         topic=row.topic,
         inputs=row.inputs,
+        retries=row.retries,
+        failures=view.failures,
+        cause=view.cause,
     )
 
 

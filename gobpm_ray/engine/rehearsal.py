@@ -8,7 +8,7 @@ what a step means; it refuses to know where the engine works.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -18,7 +18,7 @@ from gobpm_ray.engine.deployment import unregistered
 from gobpm_ray.engine.engine import Engine
 from gobpm_ray.engine.outcome import Outcome, not_started, outcome_of, rejected, state_of
 from gobpm_ray.engine.scenario import Scenario, Step
-from gobpm_ray.engine.sources import Source, name_of, packages
+from gobpm_ray.engine.sources import Source, decisions, name_of, packages
 from gobpm_ray.engine.views import Deployed, InstanceView, TaskInfo, plain
 from gobpm_ray.errors import InputError, InvalidModel, UnknownInstance, UnknownProcess, UnknownTask
 from gobpm_ray.model.elements import Process
@@ -88,9 +88,11 @@ class Rehearsal:
 
     # --- before the steps
     def prepare(self, files: Sequence[Source], process: str = "", beside: Sequence[Source] = ()) -> None:
-        """Every file is deployed, and every main process that can begin by itself is started, in order."""
+        """Every file is deployed, decisions first, and every main process that can begin by itself is started, in
+        order."""
         named = process or self.scenario.process
         jobs = self.scenario.job_nodes
+        beside, files = self._deploy_decisions(beside), self._deploy_decisions(files, ours=True)
         for file in beside:
             self._remember(self.engine.deploy(file, job_nodes=jobs))
         for file in files:
@@ -98,12 +100,30 @@ class Rehearsal:
         if named and not any(part.process is not None and part.process.id == named for part in self.parts):
             refusals = [part.refused for part in self.parts if part.refused]
             if not refusals:
-                raise UnknownProcess(
-                    f"process {named}: no executable process of this id in {', '.join(map(name_of, files))}"
-                )
+                where = ", ".join(map(name_of, files)) or "what is run"
+                raise UnknownProcess(f"process {named}: no executable process of this id in {where}")
         for part in self.parts:
             if part.deployed is not None and part.deployed.plain_start:
                 self._start(part, part.deployed)
+
+    def _deploy_decisions(self, files: Sequence[Source], *, ours: bool = False) -> list[Source]:
+        """The files that are no DMN; the others are deployed. A DMN file is not run, so it has an outcome (if the files
+        are `ours`) only when it is refused, or when there is nothing else."""
+        rest = []
+        for file in files:
+            try:
+                if decisions(file) is None:
+                    rest.append(file)
+                else:
+                    self.engine.deploy(file)
+            except InvalidModel as refusal:
+                if not ours:
+                    raise
+                self.parts.append(Part(name_of(file), refused=str(refusal)))
+        if ours and not rest and not self.parts:
+            why = "nothing to run: there are decisions in it and no process"
+            self.parts += [Part(name_of(file), refused=f"{name_of(file)}: {why}") for file in files]
+        return rest
 
     def _deploy(self, source: Source, named: str, jobs: frozenset[str]) -> Part:
         file = name_of(source)
@@ -203,17 +223,15 @@ class Rehearsal:
                 for job in self._open("job", body.job, body.all):
                     engine.complete_job(job.id, body.outputs)
             case steps.JobError():
-                said = f": {body.message}" if body.message else ""
                 for job in self._open("job", body.job, body.all):
-                    engine.fail_job(job.id, f"error '{body.code}' is caught by nobody{said}")
+                    engine.bpmn_error(job.id, body.code, body.message)
             case steps.JobFailure():
                 for job in self._open("job", body.job, body.all):
                     # With retries left the worker's job stays open: it is fetched again.
-                    if body.retries == 0:
-                        engine.fail_job(job.id, body.cause)
+                    engine.fail_job(job.id, body.cause, retries=body.retries)
             case steps.JobEscalation():
                 for job in self._open("job", body.job, body.all):
-                    engine.fail_job(job.id, f"escalation '{body.code}' is caught by nobody")
+                    engine.escalate(job.id, body.code)
             case steps.Retry():
                 for instance_id in self._failed(body.node, body.all):
                     engine.retry(instance_id, body.node)
@@ -309,8 +327,8 @@ class Rehearsal:
         for view in views.values():
             if view.instance_id in mains:
                 continue
-            parent = view.started_by.partition(":")[0]
-            if parent in views:
+            parent = _parent(view, views)
+            if parent:
                 children.setdefault(parent, []).append(view)
             else:
                 orphans.append(view)
@@ -360,3 +378,16 @@ def _expect_waits(expected: Sequence[str], waiting: set[str]) -> None:
         raise Unmet(f"expected that nothing waits, {shown} does")
     if missing := sorted(set(expected) - waiting):
         raise Unmet(f"expected {', '.join(missing)} to wait; {shown} waits")
+
+
+def _parent(view: InstanceView, known: Collection[str]) -> str:
+    """Who called it, or whose throw began it: the longest beginning of its delivery's id that is an instance's, because
+    the ids of called instances are themselves made of such parts. '' for nobody among the known."""
+    if view.caller:
+        return view.caller if view.caller in known else ""
+    name = view.started_by
+    while ":" in name:
+        name = name.rpartition(":")[0]
+        if name in known:
+            return name
+    return ""

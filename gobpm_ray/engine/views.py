@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from math import isfinite
 from typing import Literal
 from uuid import UUID
 
@@ -73,6 +74,40 @@ class TaskInfo:
     form: str = ""
     topic: str = ""
     inputs: Mapping[str, object] = field(default_factory=dict)
+    retries: str = ""
+    """Jobs: the element's policy (`gobpm_ray.calendar.retries`)."""
+    failures: int = 0
+    """Jobs: attempts that failed and are to be repeated."""
+    cause: str = ""
+    """Jobs: of the last of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that a worker has fetched and locked; every report of it names the lock."""
+
+    id: str
+    """`instance id/wait id`: the same for every attempt, so it serves as an idempotency key."""
+    instance_id: str
+    process_id: str
+    process_version: int
+    node: str
+    topic: str
+    lock: str
+    until_ms: int
+    """When the lock ends unless it is extended, by the store's own clock."""
+    created_ms: int = 0
+    failures: int = 0
+    """Attempts before this one that failed."""
+    cause: str = ""
+    """Of the last of these."""
+    name: str = ""
+    retries: str = ""
+    inputs: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def attempt(self) -> int:
+        return self.failures + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +172,9 @@ class InstanceView:
     moving: bool = False
     """Something of it is ready, delivered or in work; False: only an outside trigger or a deadline moves it on."""
     started_by: str = ""
-    """The delivery that started it; `instance:track:node:visit` when another instance's throw did."""
+    """The delivery that started it; `instance:track:node:visit` when another instance's throw or call did."""
+    caller: str = ""
+    """The instance whose call activity called it."""
 
     @property
     def ended(self) -> bool:
@@ -182,8 +219,11 @@ class Top:
 
 def plain(value: object) -> object:
     """The value as ordinary JSON, for people and programs that read it: what JSON lacks becomes ISO or plain text."""
-    if value is None or isinstance(value, str | bool | int | float):
+    if value is None or isinstance(value, str | bool | int):
         return value
+    if isinstance(value, float):
+        # JSON has no infinity, and many of its readers stop at one.
+        return value if isfinite(value) else str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -198,7 +238,7 @@ def _scalar(value: object) -> object:
         case Enum():
             return plain(value.value)
         case Decimal():
-            return int(value) if value == value.to_integral_value() and abs(value) < 2**53 else float(value)
+            return int(value) if value == value.to_integral_value() and abs(value) < 2**53 else plain(float(value))
         case datetime() | date() | time():
             return value.isoformat().replace("+00:00", "Z")
         case timedelta():

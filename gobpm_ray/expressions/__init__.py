@@ -8,8 +8,10 @@ evaluating is pure and bounded: it reads no clock, and whatever loops or grows e
 from gobpm_ray.expressions.registry import (
     Compiled,
     CompiledScript,
+    CompiledTests,
     compile_expression,
     compile_script,
+    compile_unary_tests,
     detect_language,
     register_language,
 )
@@ -17,8 +19,10 @@ from gobpm_ray.expressions.registry import (
 __all__ = [
     "Compiled",
     "CompiledScript",
+    "CompiledTests",
     "compile_expression",
     "compile_script",
+    "compile_unary_tests",
     "detect_language",
     "register_language",
 ]

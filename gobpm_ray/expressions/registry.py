@@ -27,6 +27,19 @@ class CompiledScript(Protocol):
         ...
 
 
+class CompiledTests(Protocol):
+    """Compiled unary tests of one input."""
+
+    @property
+    def always(self) -> bool:
+        """It holds for every input."""
+        ...
+
+    def holds(self, value: object, variables: Mapping[str, object], now_ms: int) -> bool:
+        """Whether the input passes; ExpressionError names the tests and the reason."""
+        ...
+
+
 Compiler = Callable[[str], Compiled]
 ScriptCompiler = Callable[[str], CompiledScript]
 
@@ -80,6 +93,13 @@ def compile_script(text: str, language: str) -> CompiledScript:
         raise _unknown(text, language, _SCRIPTS)
     if isinstance(compiler, str):
         compiler = cast("ScriptCompiler", _load(compiler))
+    return compiler(text)
+
+
+@lru_cache(maxsize=8_192)
+def compile_unary_tests(text: str) -> CompiledTests:
+    """FEEL's unary tests (a cell of a decision table), ready to ask; ExpressionError as for expressions."""
+    compiler = cast("Callable[[str], CompiledTests]", _load("gobpm_ray.expressions.feel.unary:compile_unary_tests"))
     return compiler(text)
 
 

@@ -11,24 +11,36 @@ from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from gobpm_ray.errors import InvalidModel
 from gobpm_ray.model.elements import (
+    CancelDefinition,
+    CompensateDefinition,
+    ComplexGateway,
+    ConditionalDefinition,
+    ErrorDefinition,
+    EscalationDefinition,
     EventDefinition,
     ExclusiveGateway,
     Expression,
     FlowNode,
+    InclusiveGateway,
+    LinkDefinition,
     Mapping,
     MessageDefinition,
     Process,
     SequenceFlow,
     SignalDefinition,
+    TerminateDefinition,
     TimerDefinition,
     literal,
 )
 
 Operand = str | Expression
 """`"=..."` is FEEL, any other text a constant; an `Expression` is itself."""
+Mappings = Dict[str, Operand] | None
+"""Variable -> the operand whose value it takes."""
 Timer = str | timedelta | datetime | TimerDefinition
 """A text's kind is read off it: `P...` a duration, `R...` or five fields a cycle, else a date; an expression is a
 duration. `after`, `at_date` and `every` say it where that guess is wrong."""
@@ -100,8 +112,15 @@ def definitions(
     message: str | None = None,
     key: Operand | None = None,
     signal: str | None = None,
+    error: str | None = None,
+    escalation: str | None = None,
+    conditional: str | Expression | None = None,
+    compensate: bool | str = False,
+    link: str | None = None,
+    cancel: bool = False,
+    terminate: bool = False,
 ) -> tuple[EventDefinition, ...]:
-    """One event definition per argument given; more than one is the validator's to refuse."""
+    """One event definition per argument given, in this order; whether they go together is the validator's to say."""
     found: list[EventDefinition] = []
     if timer is not None:
         found.append(timer_definition(timer))
@@ -109,6 +128,20 @@ def definitions(
         found.append(MessageDefinition(name=message, key=correlation(key)))
     if signal is not None:
         found.append(SignalDefinition(name=signal))
+    if error is not None:
+        found.append(ErrorDefinition(code=error))
+    if escalation is not None:
+        found.append(EscalationDefinition(code=escalation))
+    if conditional is not None:
+        found.append(ConditionalDefinition(condition=condition(conditional, "feel")))
+    if compensate is not False:
+        found.append(CompensateDefinition(activity="" if compensate is True else compensate))
+    if link is not None:
+        found.append(LinkDefinition(name=link))
+    if cancel:
+        found.append(CancelDefinition())
+    if terminate:
+        found.append(TerminateDefinition())
     return tuple(found)
 
 
@@ -119,14 +152,29 @@ class Draft:
     process_id: str
     name: str = ""
     executable: bool = True
+    secrets: tuple[str, ...] = ()
     nodes: dict[str, FlowNode] = field(default_factory=dict)
     flows: dict[str, SequenceFlow] = field(default_factory=dict)
     default_targets: dict[str, str] = field(default_factory=dict)
-    """exclusive gateway -> the node that its default flow leads to, where it was said before the flow was there"""
+    """gateway -> the node that its default flow leads to, where it was said before the flow was there"""
 
     def add(self, node: FlowNode) -> None:
         self._refuse_taken(node.id)
         self.nodes[node.id] = node
+
+    def change(self, node_id: str, **fields: Any) -> None:
+        """Fields of an element that was added before. Raises `InvalidModel` where its kind has no such field."""
+        node = self.nodes.get(node_id)
+        if node is None:
+            raise InvalidModel(f"process '{self.process_id}': there is no element '{node_id}' yet")
+        if lacking := next((name for name in fields if not hasattr(node, name)), ""):
+            raise InvalidModel(f"process '{self.process_id}': {node.type} '{node_id}' has no {lacking}")
+        self.nodes[node_id] = replace(node, **fields)
+
+    def handle(self, boundary: str, handler: str) -> None:
+        """The activity compensates what the boundary event stands on."""
+        self.change(boundary, handler=handler)
+        self.change(handler, for_compensation=True)
 
     def free_id(self, wanted: str) -> str:
         """`wanted`, or the first of `wanted_2`, `wanted_3` ... that no element has."""
@@ -145,6 +193,11 @@ class Draft:
         self.flows[flow_id] = SequenceFlow(flow_id, source, target, name=name, condition=when, default=default)
         return flow_id
 
+    def refuse_key(self, scope: str, key: Operand | None) -> None:
+        """What begins a process correlates by name alone: nothing exists yet to take a key from (M50)."""
+        if key is not None and scope == self.process_id:
+            raise InvalidModel(f"process '{self.process_id}': a message that begins it has no correlation key")
+
     def scope_of(self, node_id: str) -> str:
         if node_id not in self.nodes:
             raise InvalidModel(f"process '{self.process_id}': there is no element '{node_id}' yet")
@@ -161,11 +214,11 @@ class Draft:
         nodes: dict[str, FlowNode] = {}
         for node in self.nodes.values():
             node = replace(node, incoming=tuple(incoming[node.id]), outgoing=tuple(outgoing[node.id]))
-            if isinstance(node, ExclusiveGateway):
+            if isinstance(node, ExclusiveGateway | InclusiveGateway | ComplexGateway):
                 chosen = next((flow for flow in node.outgoing if flows[flow].default), "")
                 node = replace(node, default=chosen or self.default_targets.get(node.id, ""))
             nodes[node.id] = node
-        return Process(self.process_id, self.name, self.executable, nodes, flows)
+        return Process(self.process_id, self.name, self.executable, nodes, flows, secrets=self.secrets)
 
     def _with_default(self, flow: SequenceFlow) -> SequenceFlow:
         wanted = self.default_targets.get(flow.source, "")

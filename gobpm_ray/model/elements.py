@@ -63,9 +63,103 @@ class TerminateDefinition:
     type: Literal["terminate"] = "terminate"
 
 
+@dataclass(frozen=True, slots=True)
+class ErrorDefinition:
+    """`code` '' catches every error; a throw always has one."""
+
+    type: Literal["error"] = "error"
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EscalationDefinition:
+    """`code` '' catches every escalation."""
+
+    type: Literal["escalation"] = "escalation"
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionalDefinition:
+    """Fires when `condition` goes from false to true; true when armed fires at once."""
+
+    type: Literal["conditional"] = "conditional"
+    condition: Expression = field(default=Expression("false"))
+
+
+@dataclass(frozen=True, slots=True)
+class CompensateDefinition:
+    """`activity` '' throws for everything completed in the scope; on a boundary event it is ''."""
+
+    type: Literal["compensate"] = "compensate"
+    activity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelDefinition:
+    type: Literal["cancel"] = "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDefinition:
+    """A throw with this name goes on at the catch of the same name and scope."""
+
+    type: Literal["link"] = "link"
+    name: str = ""
+
+
 EventDefinition = Annotated[
-    TimerDefinition | MessageDefinition | SignalDefinition | TerminateDefinition, Field(discriminator="type")
+    TimerDefinition
+    | MessageDefinition
+    | SignalDefinition
+    | TerminateDefinition
+    | ErrorDefinition
+    | EscalationDefinition
+    | ConditionalDefinition
+    | CompensateDefinition
+    | CancelDefinition
+    | LinkDefinition,
+    Field(discriminator="type"),
 ]
+
+
+# --- loops (BPMN 10.3.8) ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StandardLoop:
+    """Repeats while `condition` holds (None: for ever, up to `maximum`); tested before each round or after it."""
+
+    type: Literal["standardLoop"] = "standardLoop"
+    condition: Expression | None = None
+    test_before: bool = False
+    maximum: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MultiInstance:
+    """One body per item of `collection`, or `cardinality` bodies; one of the two is given.
+
+    A body sees its item as `item_variable` and `loopCounter` (from 1). `output_item` is evaluated as each body ends and
+    collected, in the order of the items, in the variable `output_collection` of the surrounding scope."""
+
+    type: Literal["multiInstance"] = "multiInstance"
+    sequential: bool = False
+    cardinality: Expression | None = None
+    collection: Expression | None = None
+    item_variable: str = ""
+    output_collection: str = ""
+    output_item: Expression | None = None
+    completion: Expression | None = None
+    """Evaluated after each body; true ends the rest."""
+    behavior: Literal["none", "one", "all", "complex"] = "all"
+    """When the activity throws its events while bodies complete (BPMN 13.3.7); `all` throws none."""
+    events: tuple[str, ...] = ()
+    """`one`/`none`: the signal or message event's name; `complex`: parallel to `conditions`."""
+    conditions: tuple[Expression, ...] = ()
+
+
+Loop = Annotated[StandardLoop | MultiInstance, Field(discriminator="type")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +189,20 @@ class _Node:
 
 
 @dataclass(frozen=True, slots=True)
+class _Activity(_Node):
+    loop: Loop | None = None
+    for_compensation: bool = False
+    """A compensation handler: outside the normal flow, run by a compensation alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class StartEvent(_Node):
     type: Literal["startEvent"] = "startEvent"
     definitions: tuple[EventDefinition, ...] = ()
+    interrupting: bool = True
+    """Of an event sub-process."""
+    parallel_multiple: bool = False
+    """All of its definitions must occur, not any one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +215,7 @@ class EndEvent(_Node):
 class CatchEvent(_Node):
     type: Literal["intermediateCatchEvent"] = "intermediateCatchEvent"
     definitions: tuple[EventDefinition, ...] = ()
+    parallel_multiple: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,37 +232,57 @@ class BoundaryEvent(_Node):
     definitions: tuple[EventDefinition, ...] = ()
     attached_to: str = ""
     interrupting: bool = True
+    parallel_multiple: bool = False
+    handler: str = ""
+    """Compensation boundaries: the activity that the association leads to."""
 
 
 @dataclass(frozen=True, slots=True)
-class AbstractTask(_Node):
+class AbstractTask(_Activity):
     """A task without a type, and a manual task: both pass at once (the engine has no part in them)."""
 
     type: Literal["task", "manualTask"] = "task"
 
 
 @dataclass(frozen=True, slots=True)
-class WorkTask(_Node):
+class WorkTask(_Activity):
     """A service or send task: work done by a callable. `topic` is the name that a callable is registered under
     (Zeebe job type, Camunda topic, or this engine's `callable` attribute); empty: the node's id is tried."""
 
-    type: Literal["serviceTask", "sendTask"] = "serviceTask"
+    type: Literal["serviceTask", "sendTask", "businessRuleTask"] = "serviceTask"
     topic: str = ""
     idempotent: bool = False
     message: MessageDefinition | None = None
     """A send task with a message and no topic sends it, like a throw event."""
     result_variable: str = ""
+    retries: Expression | None = None
+    """How often a failed attempt is repeated (`gobpm_ray.calendar.retries`); None: the engine's default."""
+    timeout: Expression | None = None
+    """How long an attempt of a callable is waited for; a Ray task is cancelled then. None: as long as it takes."""
+    ray_options: tuple[tuple[str, str], ...] = ()
+    """The callable runs as a Ray task of its own with these options: name -> JSON text. Empty: in the host."""
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptTask(_Node):
+class DecisionTask(_Activity):
+    """A business rule task that evaluates a decision of a deployed DMN file."""
+
+    type: Literal["decisionTask"] = "decisionTask"
+    decision: Expression = field(default=Expression("", LITERAL))
+    binding: Literal["latest", "deployment", "version"] = "latest"
+    version: int = 0
+    result_variable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptTask(_Activity):
     type: Literal["scriptTask"] = "scriptTask"
     script: Expression = field(default=Expression("null"))
     result_variable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class UserTask(_Node):
+class UserTask(_Activity):
     """Assignment operands are evaluated once, when the task is created, and frozen (H58)."""
 
     type: Literal["userTask"] = "userTask"
@@ -171,7 +297,7 @@ class UserTask(_Node):
 
 
 @dataclass(frozen=True, slots=True)
-class ReceiveTask(_Node):
+class ReceiveTask(_Activity):
     type: Literal["receiveTask"] = "receiveTask"
     message: MessageDefinition = field(default=MessageDefinition())
     instantiate: bool = False
@@ -189,15 +315,55 @@ class ParallelGateway(_Node):
 
 
 @dataclass(frozen=True, slots=True)
-class EventBasedGateway(_Node):
-    type: Literal["eventBasedGateway"] = "eventBasedGateway"
+class InclusiveGateway(_Node):
+    type: Literal["inclusiveGateway"] = "inclusiveGateway"
+    default: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class SubProcess(_Node):
-    """An embedded sub-process; its nodes carry its id as their `scope`."""
+class ComplexGateway(_Node):
+    """`activation`, over `activationCount` and the incoming flows' counts, says when it opens; None: at the first
+    token."""
+
+    type: Literal["complexGateway"] = "complexGateway"
+    default: str = ""
+    activation: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventBasedGateway(_Node):
+    """`parallel` and `instantiate` as in BPMN 10.6.6: an instantiating gateway starts its process."""
+
+    type: Literal["eventBasedGateway"] = "eventBasedGateway"
+    parallel: bool = False
+    instantiate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubProcess(_Activity):
+    """A sub-process; its nodes carry its id as their `scope`. `event`: triggered by its start event."""
 
     type: Literal["subProcess"] = "subProcess"
+    kind: Literal["embedded", "event", "transaction", "adhoc"] = "embedded"
+    ordering: Literal["parallel", "sequential"] = "parallel"
+    """Ad-hoc only, as the two below."""
+    completion: Expression | None = None
+    cancel_remaining: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CallActivity(_Activity):
+    """Calls another process as an instance of its own. Without input mappings the child gets all variables of the
+    caller's scope, without output mappings the caller gets all of the child's, unless `inherit` / `propagate` say no.
+    """
+
+    type: Literal["callActivity"] = "callActivity"
+    called: Expression = field(default=Expression("", LITERAL))
+    binding: Literal["latest", "deployment", "version"] = "latest"
+    version: int = 0
+    inherit: bool = True
+    propagate: bool = True
+    business_key: Expression | None = None
 
 
 FlowNode = Annotated[
@@ -214,10 +380,14 @@ FlowNode = Annotated[
     | ExclusiveGateway
     | ParallelGateway
     | EventBasedGateway
-    | SubProcess,
+    | InclusiveGateway
+    | ComplexGateway
+    | DecisionTask
+    | SubProcess
+    | CallActivity,
     Field(discriminator="type"),
 ]
-Activity = AbstractTask | WorkTask | ScriptTask | UserTask | ReceiveTask | SubProcess
+Activity = AbstractTask | WorkTask | DecisionTask | ScriptTask | UserTask | ReceiveTask | SubProcess | CallActivity
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +412,8 @@ class Process:
     nodes: dict[str, FlowNode] = field(default_factory=dict)
     flows: dict[str, SequenceFlow] = field(default_factory=dict)
     line: int = 0
+    secrets: tuple[str, ...] = ()
+    """Names of variables whose values nobody is shown (`gobpm_ray.core.secrets`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,56 +1,42 @@
 """What must hold for a process to be executed: every finding names the element, with the line where there is one.
 
-Shared by the XML reader and the builder, so that both refuse the same models for the same reasons. It knows structure,
-literal timers and that expressions compile; what merely looks wrong is `gobpm_ray.model.lint`.
+Shared by the XML reader and the builder, so that both refuse the same models for the same reasons. It knows structure;
+events stand in `gobpm_ray.model.positions`, expressions in `gobpm_ray.model.operands`, and what merely looks wrong is
+`gobpm_ray.model.lint`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Set
 
-from gobpm_ray.calendar.timers import parse_cycle, parse_date, parse_duration
-from gobpm_ray.errors import ExpressionError, GobpmError, InvalidModel
 from gobpm_ray.model.elements import (
-    LITERAL,
     Activity,
     BoundaryEvent,
+    CallActivity,
     CatchEvent,
+    ComplexGateway,
+    DecisionTask,
     EndEvent,
     EventBasedGateway,
-    EventDefinition,
     ExclusiveGateway,
-    Expression,
     FlowNode,
-    MessageDefinition,
+    InclusiveGateway,
+    LinkDefinition,
+    MultiInstance,
     Problem,
     Process,
     ReceiveTask,
-    ScriptTask,
     SequenceFlow,
-    SignalDefinition,
     StartEvent,
     SubProcess,
-    ThrowEvent,
-    TimerDefinition,
-    UserTask,
     WorkTask,
 )
+from gobpm_ray.model.operands import expression_problems, expressions
+from gobpm_ray.model.positions import Event, event_problems, link_problems, message_problems
+from gobpm_ray.model.problems import described, invalid, problem
 
-Event = StartEvent | EndEvent | CatchEvent | ThrowEvent | BoundaryEvent
-
-_ALLOWED: dict[str, tuple[str, ...]] = {
-    "startEvent": ("message", "timer", "signal"),
-    "endEvent": ("message", "signal", "terminate"),
-    "intermediateCatchEvent": ("message", "timer", "signal"),
-    "intermediateThrowEvent": ("message", "signal"),
-    "boundaryEvent": ("message", "timer", "signal"),
-}
-_NEEDS_DEFINITION = ("intermediateCatchEvent", "boundaryEvent")
-_LITERAL_TIMERS: dict[str, Callable[[str], object]] = {
-    "date": parse_date,
-    "duration": parse_duration,
-    "cycle": parse_cycle,
-}
+__all__ = ["STRUCTURE", "described", "expressions", "invalid", "problem", "require_valid", "validate"]
 
 STRUCTURE = frozenset({"duplicate_id", "unknown_source", "unknown_target", "crosses_scopes", "unknown_attachment"})
 """Codes of faults that no diagram means: a document with one is broken, not merely unfinished."""
@@ -61,21 +47,23 @@ def validate(process: Process) -> tuple[Problem, ...]:
     problems: list[Problem] = []
     if not process.nodes:
         problems.append(Problem("empty_process", process.id, f"process '{process.id}' has no flow nodes", process.line))
+    guarded = {node.attached_to for node in process.nodes.values() if isinstance(node, BoundaryEvent)}
     for key, node in process.nodes.items():
         problems.extend(_identity(process, key, node))
         problems.extend(_connections(process, node))
         if isinstance(node, Event):
-            problems.extend(_event(process, node))
-        elif isinstance(node, ReceiveTask):
-            problems.extend(_message(node, node.message))
+            problems.extend(event_problems(process, node))
         elif isinstance(node, EventBasedGateway):
-            problems.extend(_arms(process, node))
-        elif isinstance(node, WorkTask) and node.message is not None and not node.topic:
-            problems.extend(_message(node, node.message))
+            problems.extend(_event_gateway(process, node, guarded))
+        elif isinstance(node, Activity):
+            problems.extend(_activity(node))
     for flow in process.flows.values():
         problems.extend(_flow(process, flow))
     problems.extend(_defaults(process))
-    problems.extend(_expressions(process))
+    problems.extend(_boundaries(process))
+    problems.extend(link_problems(process))
+    problems.extend(_sub_processes(process))
+    problems.extend(expression_problems(process))
     return tuple(problems)
 
 
@@ -84,24 +72,6 @@ def require_valid(process: Process, name: str) -> Process:
     if problems := validate(process):
         raise invalid(name, problems)
     return process
-
-
-def invalid(name: str, problems: tuple[Problem, ...]) -> InvalidModel:
-    """The exception whose one line gives the first problem and counts the others."""
-    rest = len(problems) - 1
-    more = f" (and {rest} more problem{'s' if rest > 1 else ''})" if rest else ""
-    return InvalidModel(f"{name}: {problems[0].message}{more}", problems)
-
-
-def described(element: FlowNode | SequenceFlow) -> str:
-    """Kind, id and line, as every message names an element."""
-    kind = "sequenceFlow" if isinstance(element, SequenceFlow) else element.type
-    return f"{kind} '{element.id}'" + (f" (line {element.line})" if element.line else "")
-
-
-def problem(code: str, element: FlowNode | SequenceFlow, message: str) -> Problem:
-    """A finding whose message begins with the element: `startEvent 'x' (line 4) has an incoming flow`."""
-    return Problem(code, element.id, " ".join(f"{described(element)} {message}".split()), element.line)
 
 
 # --- structure ---------------------------------------------------------------------------------------------------
@@ -119,14 +89,26 @@ def _connections(process: Process, node: FlowNode) -> Iterator[Problem]:
         yield problem("incoming_flow", node, f"has an incoming flow, '{node.incoming[0]}'; none may lead to it")
     if node.outgoing and isinstance(node, EndEvent):
         yield problem("outgoing_flow", node, f"has an outgoing flow, '{node.outgoing[0]}'; none may leave it")
+    if isinstance(node, Activity):
+        flows = (*node.incoming, *node.outgoing)
+        if flows and node.for_compensation:
+            yield problem("handler_flow", node, f"is a compensation handler, and the flow '{flows[0]}' touches it")
+        elif flows and isinstance(node, SubProcess) and node.kind == "event":
+            yield problem("handler_flow", node, f"is an event sub-process, and the flow '{flows[0]}' touches it")
     if isinstance(node, BoundaryEvent):
-        host = process.nodes.get(node.attached_to)
-        if host is None:
-            yield problem("unknown_attachment", node, _end("is attached to", node.attached_to))
-        elif not isinstance(host, Activity):
-            yield problem("unknown_attachment", node, f"is attached to {described(host)}, which is not an activity")
-        elif host.scope != node.scope:
-            yield problem("unknown_attachment", node, f"is attached to {described(host)}, which lies in another scope")
+        yield from _attachment(process, node)
+
+
+def _attachment(process: Process, node: BoundaryEvent) -> Iterator[Problem]:
+    host = process.nodes.get(node.attached_to)
+    if host is None:
+        yield problem("unknown_attachment", node, _end("is attached to", node.attached_to))
+    elif not isinstance(host, Activity):
+        yield problem("unknown_attachment", node, f"is attached to {described(host)}, which is not an activity")
+    elif host.scope != node.scope:
+        yield problem("unknown_attachment", node, f"is attached to {described(host)}, which lies in another scope")
+    elif isinstance(host, SubProcess) and host.kind == "event":
+        yield problem("wrong_attachment", node, f"is attached to {described(host)}, an event sub-process")
 
 
 def _flow(process: Process, flow: SequenceFlow) -> Iterator[Problem]:
@@ -150,62 +132,91 @@ def _defaults(process: Process) -> Iterator[Problem]:
         marked = [flow for flow in node.outgoing if flow in process.flows and process.flows[flow].default]
         if len(marked) > 1:
             yield problem("several_defaults", node, f"has several default flows: {', '.join(marked)}")
-        if isinstance(node, ExclusiveGateway) and node.default and node.default not in marked:
-            yield problem("unknown_default", node, f"has the default flow '{node.default}', which does not leave it")
+        named = node.default if isinstance(node, ExclusiveGateway | InclusiveGateway | ComplexGateway) else ""
+        if named and named not in marked:
+            yield problem("unknown_default", node, f"has the default flow '{named}', which does not leave it")
 
 
-# --- events ------------------------------------------------------------------------------------------------------
+# --- activities --------------------------------------------------------------------------------------------------
 
 
-def _event(process: Process, event: Event) -> Iterator[Problem]:
-    if len(event.definitions) > 1:
-        kinds = ", ".join(definition.type for definition in event.definitions)
-        yield problem("unsupported", event, f"has several event definitions ({kinds}), which is not supported yet")
-    if not event.definitions and event.type in _NEEDS_DEFINITION:
-        yield problem("missing_definition", event, "has no event definition: what it waits for is not said")
-    for definition in event.definitions:
-        if definition.type not in _ALLOWED[event.type]:
-            yield problem("wrong_definition", event, f"cannot have a {definition.type} event definition")
-        elif isinstance(event, StartEvent) and event.scope != process.id:
-            message = f"starts an embedded sub-process, so it cannot wait for a {definition.type}"
-            yield problem("wrong_definition", event, message)
-        else:
-            yield from _definition(event, definition)
+def _activity(node: Activity) -> Iterator[Problem]:
+    if isinstance(node, ReceiveTask) or (isinstance(node, WorkTask) and not node.topic):
+        yield from message_problems(node, node.message)
+    elif isinstance(node, CallActivity) and not node.called.text.strip():
+        yield problem("missing_called", node, "names no process to call")
+    elif isinstance(node, DecisionTask) and not node.decision.text.strip():
+        yield problem("missing_decision", node, "names no decision to evaluate")
+    if isinstance(node, CallActivity | DecisionTask) and node.binding == "version" and node.version < 1:
+        yield problem("missing_version", node, "is bound to a version and names none")
+    if isinstance(node.loop, MultiInstance):
+        yield from _iteration(node, node.loop)
 
 
-def _definition(event: Event, definition: EventDefinition) -> Iterator[Problem]:
-    if isinstance(definition, MessageDefinition):
-        yield from _message(event, definition)
-    elif isinstance(definition, SignalDefinition) and not definition.name:
-        yield problem("missing_signal", event, "names no signal")
-    elif isinstance(definition, TimerDefinition):
-        yield from _timer(event, definition)
+def _iteration(node: Activity, loop: MultiInstance) -> Iterator[Problem]:
+    if loop.cardinality is None and loop.collection is None:
+        yield problem("missing_collection", node, "is multi-instance, with neither a collection nor a cardinality")
+    elif loop.cardinality is not None and loop.collection is not None:
+        yield problem("two_counts", node, "is multi-instance, with a collection and a cardinality: only one is asked")
+    if loop.output_item is not None and not loop.output_collection:
+        yield problem("missing_collection", node, "has an output element and no output collection")
+    wanted = {"none": 1, "one": 1, "all": 0, "complex": len(loop.conditions)}[loop.behavior]
+    if len(loop.events) != wanted or (loop.behavior == "complex" and not wanted):
+        yield problem("wrong_behavior", node, f"has the behaviour {loop.behavior}, with {len(loop.events)} events")
 
 
-def _message(node: FlowNode, message: MessageDefinition) -> Iterator[Problem]:
-    if not message.name:
-        yield problem("missing_message", node, "names no message")
+def _boundaries(process: Process) -> Iterator[Problem]:
+    """One handler an activity (S84), one cancel a transaction."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for node in process.nodes.values():
+        if not isinstance(node, BoundaryEvent):
+            continue
+        for kind in {definition.type for definition in node.definitions} & {"compensate", "cancel"}:
+            counted[node.attached_to, kind] += 1
+            if counted[node.attached_to, kind] == 2:
+                yield problem(f"several_{kind}", node, f"is the second {kind} event on '{node.attached_to}'")
 
 
-def _timer(event: Event, timer: TimerDefinition) -> Iterator[Problem]:
-    if not timer.value.text.strip():
-        yield problem("missing_timer", event, "has a timer without a date, duration or cycle")
-    elif timer.value.language == LITERAL:
-        try:
-            _LITERAL_TIMERS[timer.kind](timer.value.text)
-        except GobpmError as wrong:
-            yield problem("invalid_timer", event, f"has a timer that cannot be read: {wrong}")
+# --- sub-processes and gateways ----------------------------------------------------------------------------------
 
 
-def _arms(process: Process, gateway: EventBasedGateway) -> Iterator[Problem]:
+def _sub_processes(process: Process) -> Iterator[Problem]:
+    starts: dict[str, list[StartEvent]] = {}
+    for node in process.nodes.values():
+        if isinstance(node, StartEvent):
+            starts.setdefault(node.scope, []).append(node)
+        outside = process.nodes.get(node.scope)
+        if isinstance(outside, SubProcess) and outside.kind == "adhoc" and isinstance(node, StartEvent | EndEvent):
+            yield problem("adhoc_event", node, f"lies in {described(outside)}, which is ad-hoc and has no such event")
+    for node in process.nodes.values():
+        if not isinstance(node, SubProcess) or node.kind != "event":
+            continue
+        inside = starts.get(node.id, [])
+        if len(inside) != 1:
+            yield problem(
+                "event_start", node, f"is an event sub-process with {len(inside)} start events; one begins it"
+            )
+        elif not inside[0].definitions:
+            yield problem("event_start", inside[0], f"begins {described(node)}, and says no event that it waits for")
+        if node.loop is not None or node.for_compensation:
+            yield problem("event_loop", node, "is an event sub-process: it can neither loop nor be a handler")
+
+
+def _event_gateway(process: Process, gateway: EventBasedGateway, guarded: Set[str]) -> Iterator[Problem]:
     if not gateway.outgoing:
         yield problem("event_gateway_arm", gateway, "has no outgoing flow: it would wait for nothing")
-    guarded = {node.attached_to for node in process.nodes.values() if isinstance(node, BoundaryEvent)}
+    if gateway.parallel and not gateway.instantiate:
+        yield problem("wrong_gateway", gateway, "is parallel and does not instantiate: a parallel catch says that")
+    if gateway.instantiate:
+        if gateway.incoming:
+            yield problem("incoming_flow", gateway, f"begins its process, and '{gateway.incoming[0]}' leads to it")
+        if gateway.scope != process.id:
+            yield problem("wrong_gateway", gateway, "begins a process, and lies in a sub-process")
     for flow_id in gateway.outgoing:
         target = process.nodes.get(process.flows[flow_id].target) if flow_id in process.flows else None
         if target is None:
             continue
-        if not isinstance(target, CatchEvent | ReceiveTask):
+        if not isinstance(target, CatchEvent | ReceiveTask) or _is_link(target):
             yield problem(
                 "event_gateway_arm", gateway, f"leads to {described(target)}, which is no catch event or receive task"
             )
@@ -213,64 +224,9 @@ def _arms(process: Process, gateway: EventBasedGateway) -> Iterator[Problem]:
             yield problem("event_gateway_arm", gateway, f"leads to {described(target)}, which other flows reach too")
         elif target.id in guarded:
             yield problem("event_gateway_arm", gateway, f"leads to {described(target)}, which has a boundary event")
+        elif isinstance(target, ReceiveTask) and target.loop is not None:
+            yield problem("event_gateway_arm", gateway, f"leads to {described(target)}, which loops")
 
 
-# --- expressions -------------------------------------------------------------------------------------------------
-
-
-def expressions(process: Process) -> Iterator[tuple[FlowNode | SequenceFlow, str, Expression]]:
-    """Every operand that is not a constant: its element, what it is for, and itself."""
-    for node in process.nodes.values():
-        for use, operand in _operands(node):
-            if operand is not None and operand.language != LITERAL:
-                yield node, use, operand
-    for flow in process.flows.values():
-        if flow.condition is not None and flow.condition.language != LITERAL:
-            yield flow, "condition", flow.condition
-
-
-def _operands(node: FlowNode) -> Iterator[tuple[str, Expression | None]]:
-    yield from ((f"input '{mapping.target}'", mapping.source) for mapping in node.inputs)
-    yield from ((f"output '{mapping.target}'", mapping.source) for mapping in node.outputs)
-    if isinstance(node, Event):
-        for definition in node.definitions:
-            if isinstance(definition, TimerDefinition):
-                yield "timer", definition.value
-            elif isinstance(definition, MessageDefinition):
-                yield "correlation key", definition.key
-    elif isinstance(node, ReceiveTask | WorkTask):
-        yield "correlation key", node.message.key if node.message is not None else None
-    elif isinstance(node, ScriptTask):
-        yield "script", node.script
-    elif isinstance(node, UserTask):
-        yield from (
-            ("assignee", node.assignee),
-            ("candidate users", node.candidate_users),
-            ("candidate groups", node.candidate_groups),
-            ("due date", node.due),
-            ("follow-up date", node.follow_up),
-            ("priority", node.priority),
-        )
-
-
-def _expressions(process: Process) -> Iterator[Problem]:
-    verdicts: dict[tuple[Expression, bool], str] = {}
-    for element, use, expression in expressions(process):
-        key = (expression, isinstance(element, ScriptTask) and use == "script")
-        if key not in verdicts:
-            verdicts[key] = _compiles(*key)
-        if verdict := verdicts[key]:
-            yield problem("expression", element, f"has a {use} that cannot be read: {verdict}")
-
-
-def _compiles(expression: Expression, script: bool) -> str:
-    """'' or why not. A script task's Python is statements; every other operand is one expression."""
-    # The one import upwards: the compiler lies above the model, and a bad condition must be found before it is met.
-    from gobpm_ray.expressions import compile_expression, compile_script
-
-    compiler = compile_script if script and expression.language == "python" else compile_expression
-    try:
-        compiler(expression.text, expression.language)
-    except ExpressionError as wrong:
-        return " ".join(str(wrong).split())
-    return ""
+def _is_link(node: FlowNode) -> bool:
+    return isinstance(node, CatchEvent) and any(isinstance(each, LinkDefinition) for each in node.definitions)

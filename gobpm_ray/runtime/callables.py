@@ -65,17 +65,21 @@ class Callables:
         """The callable; None when nothing is registered. UnregisteredCallable when its row cannot be loaded here."""
         if (work := self.local.get(topic)) is not None:
             return work
-        now = time.monotonic()
-        until, row = self._seen.get(topic, (0.0, None))
-        if until <= now:
-            row = self._loader(topic)
-            self._seen[topic] = (now + KEPT_S, row)
-        if row is None:
+        if (row := self.row(topic)) is None:
             return None
         work = self._loaded.get(row)
         if work is None:
             work = self._loaded[row] = load_row(row, self._key, topic)
         return work
+
+    def row(self, topic: str) -> bytes | None:
+        """As it is stored, not loaded: what another process that does the work needs."""
+        now = time.monotonic()
+        until, row = self._seen.get(topic, (0.0, None))
+        if until <= now:
+            row = self._loader(topic)
+            self._seen[topic] = (now + KEPT_S, row)
+        return row
 
 
 # --- rows

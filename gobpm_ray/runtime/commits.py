@@ -96,7 +96,7 @@ def triggers_of(inbox: Iterable[TriggerRow]) -> list[Trigger]:
 
 def arm_row(arm: Arm, state: InstanceState | None = None) -> ArmRow:
     """The row of an instance's wait; without a state, of a process's start event."""
-    track = state.tracks.get(arm.track) if state is not None else None
+    holder = state.holder(arm.track) if state is not None else None
     return ArmRow(
         wait=arm.wait,
         kind=arm.kind,
@@ -106,15 +106,25 @@ def arm_row(arm: Arm, state: InstanceState | None = None) -> ArmRow:
         group=arm.group,
         repeat=arm.repeat,
         depth=arm.depth,
-        touch=touched(state, track) if state is not None and track is not None else (),
+        touch=touched(state, holder) if state is not None and holder is not None else (),
         row=b"" if arm.task is None else rows.task_row(arm.task, f"task '{arm.node}'"),
     )
 
 
 def send_row(send: Send, message_ttl: int) -> SendRow:
-    ttl = message_ttl if send.ttl is None else send.ttl
+    where = f"{send.kind} {send.name or send.process or send.to}"
     return SendRow(
-        send.id, send.kind, send.key, send.name, rows.payload(send.values, where=f"{send.kind} {send.name}"), ttl
+        send.id,
+        send.kind,
+        send.key,
+        send.name,
+        rows.payload(send.values, cause=send.cause, code=send.code, where=where),
+        message_ttl if send.ttl is None else send.ttl,
+        send.to,
+        send.wait,
+        send.process,
+        send.version,
+        send.business_key,
     )
 
 

@@ -1,4 +1,4 @@
-"""Running effects: callables in threads or on an event loop, any number at once, each with exactly one report.
+"""Running effects: callables in threads, on an event loop, or as Ray tasks, any number at once, each with one report.
 
 It knows how a callable is called and what its result becomes. It refuses to know the store, the state, or what a report
 changes: reports go to whoever started the effect. A synchronous callable cannot be stopped; when its result no longer
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import json
 import logging
 import threading
 from collections.abc import Callable, Coroutine
@@ -20,18 +21,23 @@ from gobpm_ray.core.step import Call
 from gobpm_ray.errors import GobpmError
 from gobpm_ray.runtime.callables import Callables, EffectContext, Work, is_async, takes_context
 from gobpm_ray.runtime.crashpoints import reached
+from gobpm_ray.runtime.elsewhere import Elsewhere, Errand, Told, told_of, values_of
 from gobpm_ray.runtime.leasing import Report
-from gobpm_ray.settings import Settings
+from gobpm_ray.runtime.limits import checked_result
+from gobpm_ray.settings import SECOND, Settings
 
 log = logging.getLogger("gobpm_ray.runtime")
 
 THREADS = 32
 """Synchronous callables of one instance that run at once; more of them queue."""
-RESULT = "result"
-"""The variable of a result that is no table of values."""
 
 Reporter = Callable[[Report], None]
 Warn = Callable[[str], None]
+Concealed = Callable[[str], str]
+
+
+def _nothing_concealed(text: str) -> str:
+    return text
 
 
 class Effects:
@@ -45,107 +51,177 @@ class Effects:
         inline: bool = False,
         on_warning: Warn | None = None,
         on_work: Callable[[], None] = lambda: None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
-        """`on_work` is called before a callable begins, `on_warning` with what people should read."""
+        """`on_work` is called before a callable begins, `on_warning` with what people should read. `elsewhere` does
+        what has options of a Ray task; None: it is done here like the rest."""
         self._callables = callables
         self._settings = settings
         self._inline = inline
         self._on_warning = on_warning or (lambda text: log.warning("%s", text))
         self._on_work = on_work
+        self._elsewhere = elsewhere
         self._warned: set[str] = set()
         self._threads = _Threads(THREADS)
         self._loop = _Loop()
         self._lock = threading.Lock()
         self._busy = 0
-        self._futures: dict[tuple[str, str], concurrent.futures.Future[object]] = {}
+        self._running: dict[tuple[str, str], _Running] = {}
 
     @property
     def busy(self) -> int:
         """Callables that have not ended, wanted or not."""
         return self._busy
 
-    def start(self, instance_id: str, call: Call, report: Reporter) -> None:
-        """The effect runs, and `report` is called once, from whatever thread, when it has ended."""
+    def start(self, instance_id: str, call: Call, report: Reporter, concealed: Concealed = _nothing_concealed) -> None:
+        """The effect runs, and `report` is called once, from whatever thread, when it has ended or its time is over.
+
+        `concealed` takes the values of secrets out of what the callable says of its failure."""
+        running = _Running(instance_id, call, report, concealed)
+        if call.ray and self._elsewhere is not None:
+            self._send(running, self._elsewhere)
+            return
+        if call.ray:
+            self._warn_once(
+                f"ray {call.topic}",
+                f"task '{call.node}' has options of a Ray task; without Ray it runs in this process",
+            )
         try:
             work = self._callables.resolve(call.topic)
         except GobpmError as error:
-            report(Report(call.effect_key, False, {}, str(error)))
+            running.report(Report(call.effect_key, False, {}, str(error)))
             return
         if work is None:
-            report(self._unregistered(call))
+            running.report(self._unregistered(call))
             return
-        context = EffectContext(instance_id, call.node, f"{instance_id}:{call.effect_key}", call.attempt)
+        context = running.context
         arguments = (dict(call.inputs), context) if takes_context(work) else (dict(call.inputs),)
-        self._on_work()
-        reached("effect.begun")
-        with self._lock:
-            self._busy += 1
+        self._begin(running)
         if is_async(work):
-            self._begin(instance_id, call, self._loop.submit(_awaited(work, arguments)), report)
+            self._begin_async(running, self._loop.submit(_awaited(work, arguments)))
         elif self._inline:
-            self._run(call, work, arguments, report)
+            self._run(running, work, arguments)
         else:
-            self._threads.submit(lambda: self._run(call, work, arguments, report))
+            self._threads.submit(lambda: self._run(running, work, arguments))
 
     def cancel(self, instance_id: str, effect_key: str) -> None:
-        """Its result no longer matters; an asynchronous one is stopped."""
-        future = self._futures.pop((instance_id, effect_key), None)
-        if future is not None:
-            future.cancel()
+        """Its result no longer matters: an asynchronous one is stopped, and one that runs elsewhere."""
+        running = self._running.pop((instance_id, effect_key), None)
+        if running is not None:
+            running.stop()
 
     def close(self) -> None:
+        for running in list(self._running.values()):
+            running.stop()
         self._threads.close()
         self._loop.close()
 
     # --- one effect
 
-    def _run(self, call: Call, work: Work, arguments: tuple[Any, ...], report: Reporter) -> None:
+    def _begin(self, running: _Running) -> None:
+        """Counted, and its time runs."""
+        self._on_work()
+        reached("effect.begun")
+        with self._lock:
+            self._busy += 1
+            running.counted = True
+        self._running[running.name] = running
+        if running.call.timeout is not None:
+            running.timer = threading.Timer(running.call.timeout / SECOND, self._time_over, (running,))
+            running.timer.daemon = True
+            running.timer.start()
+
+    def _time_over(self, running: _Running) -> None:
+        call = running.call
+        cause = f"no result within {(call.timeout or 0) / SECOND:g} s"
+        if running.report(Report(call.effect_key, False, {}, cause)):
+            log.info("task '%s', topic '%s', attempt %d: %s", call.node, call.topic, call.attempt, cause)
+            running.stop()
+
+    def _run(self, running: _Running, work: Work, arguments: tuple[Any, ...]) -> None:
         try:
             result = work(*arguments)
             if asyncio.iscoroutine(result):  # a plain function that hands back a coroutine
                 result = self._loop.submit(result).result()
         except Exception as error:
-            self._ended(report, self._failed(call, error))
+            self._ended(running, self._failed(running, error))
         else:
-            self._ended(report, self._done(call, result))
+            self._ended(running, self._done(running.call, result))
 
-    def _begin(self, instance_id: str, call: Call, future: concurrent.futures.Future[object], report: Reporter) -> None:
-        name = (instance_id, call.effect_key)
-        self._futures[name] = future
+    def _begin_async(self, running: _Running, future: concurrent.futures.Future[object]) -> None:
+        call = running.call
+        running.stopping = future.cancel
 
         def ended(future: concurrent.futures.Future[object]) -> None:
-            # The name may by now be that of a later attempt of the same effect.
-            if self._futures.get(name) is future:
-                self._futures.pop(name, None)
             if future.cancelled():
-                self._ended(report, Report(call.effect_key, False, {}, "cancelled"))
+                self._ended(running, Report(call.effect_key, False, {}, "cancelled"))
             elif (error := future.exception()) is not None:
-                self._ended(report, self._failed(call, error))
+                self._ended(running, self._failed(running, error))
             else:
-                self._ended(report, self._done(call, future.result()))
+                self._ended(running, self._done(call, future.result()))
 
         future.add_done_callback(ended)
         if self._inline:
             concurrent.futures.wait([future])
 
-    def _ended(self, report: Reporter, outcome: Report) -> None:
+    def _send(self, running: _Running, elsewhere: Elsewhere) -> None:
+        """The callable is not even loaded here: it may need what only the other node has."""
+        call, context = running.call, running.context
+        try:
+            row = self._callables.row(call.topic)
+            if row is None:
+                running.report(self._unregistered(call))
+                return
+            self._begin(running)
+            most = 0 if call.mapped else self._settings.max_variable
+            errand = Errand(call.topic, row, dict(call.inputs), context, most)
+            options = {name: json.loads(text) for name, text in call.ray}
+            name = f"{call.node} of {running.instance_id}"
+            running.stopping = elsewhere.send(errand, options, name, lambda told: self._told(running, told))
+        except GobpmError as error:
+            self._ended(running, Report(call.effect_key, False, {}, str(error)))
+
+    def _told(self, running: _Running, told: Told) -> None:
+        self._ended(running, self._report_of(running, told))
+
+    def _ended(self, running: _Running, outcome: Report) -> None:
         reached("effect.done")
         with self._lock:
-            self._busy -= 1
-        report(outcome)
+            if running.counted:
+                running.counted = False
+                self._busy -= 1
+        # The name may by now be that of a later attempt of the same effect.
+        if self._running.get(running.name) is running:
+            self._running.pop(running.name, None)
+        running.report(outcome)
 
     def _done(self, call: Call, result: object) -> Report:
-        values = {} if result is None else dict(result) if isinstance(result, dict) else {RESULT: result}
-        try:
-            # Refused here, where it is one task's incident, and not in the commit, where it would be the instance's.
-            dump(values, f"result of '{call.node}'")
-        except GobpmError as error:
-            return Report(call.effect_key, False, {}, str(error))
+        values = values_of(result)
+        if not call.mapped:
+            try:
+                # Refused here, where it is one task's incident, and not in the commit, where it would be all's.
+                checked_result(dump(values, f"result of '{call.node}'"), self._settings.max_variable, call.node)
+            except GobpmError as error:
+                return Report(call.effect_key, False, {}, str(error))
         return Report(call.effect_key, True, values)
 
-    def _failed(self, call: Call, error: BaseException) -> Report:
-        log.info("task '%s', topic '%s', attempt %d failed", call.node, call.topic, call.attempt, exc_info=error)
-        return Report(call.effect_key, False, {}, " ".join(f"{type(error).__name__}: {error}".split()))
+    def _failed(self, running: _Running, error: BaseException) -> Report:
+        return self._report_of(running, told_of(error))
+
+    def _report_of(self, running: _Running, told: Told) -> Report:
+        call, concealed = running.call, running.concealed
+        cause = concealed(told.cause)
+        match told.kind:
+            case "done":
+                return Report(call.effect_key, True, told.values)
+            case "error":
+                return Report(call.effect_key, False, told.values, cause, told.code)
+            case "escalation":
+                return Report(call.effect_key, True, told.values, cause, told.code)
+        stack = concealed(told.stack)
+        detail = f"\n{stack}" if stack else ""
+        log.info("task '%s', topic '%s', attempt %d failed: %s%s", call.node, call.topic, call.attempt, cause, detail)
+        return Report(call.effect_key, False, {}, cause, stack=stack, lost=told.kind == "lost")
 
     def _unregistered(self, call: Call) -> Report:
         if not self._settings.auto_complete:
@@ -155,13 +231,57 @@ class Effects:
                 {},
                 f"no callable is registered for topic '{call.topic}' of task '{call.node}'; deploy one and retry",
             )
-        if call.topic not in self._warned:
-            self._warned.add(call.topic)
-            self._on_warning(
-                f"no callable is registered for topic '{call.topic}' (task '{call.node}'): "
-                f"completed at once without a result"
-            )
+        self._warn_once(
+            call.topic,
+            f"no callable is registered for topic '{call.topic}' (task '{call.node}'): "
+            f"completed at once without a result",
+        )
         return Report(call.effect_key, True, {})
+
+    def _warn_once(self, about: str, text: str) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            self._on_warning(text)
+
+
+class _Running:
+    """One effect under way: its report is given once, whoever comes first, its result or the end of its time."""
+
+    def __init__(self, instance_id: str, call: Call, report: Reporter, concealed: Concealed) -> None:
+        self.instance_id = instance_id
+        self.call = call
+        self.concealed = concealed
+        self.timer: threading.Timer | None = None
+        self.stopping: Callable[[], object] | None = None
+        self.counted = False
+        self._report: Reporter | None = report
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.instance_id, self.call.effect_key
+
+    @property
+    def context(self) -> EffectContext:
+        call = self.call
+        return EffectContext(self.instance_id, call.node, f"{self.instance_id}:{call.effect_key}", call.attempt)
+
+    def report(self, outcome: Report) -> bool:
+        """False: it had been reported before."""
+        with self._lock:
+            report, self._report = self._report, None
+        if report is None:
+            return False
+        if self.timer is not None:
+            self.timer.cancel()
+        report(outcome)
+        return True
+
+    def stop(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.stopping is not None:
+            self.stopping()
 
 
 async def _awaited(work: Work, arguments: tuple[Any, ...]) -> object:

@@ -39,7 +39,7 @@ def departure(state: InstanceState, now: int) -> bytes:
     """The instance is released: what it waits for, and that nothing of it holds an actor.
 
     Of a partial state only what was loaded is counted, and `partial` says so."""
-    kinds = Counter(wait.kind for track in state.tracks.values() for wait in track.waits.values())
+    kinds = Counter(wait.kind for holder in state.holders() for wait in holder.waits.values())
     extra: dict[str, int] = {} if state.complete else {"partial": 1}
     return fact(
         "Dehydrated",

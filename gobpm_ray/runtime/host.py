@@ -17,6 +17,7 @@ from gobpm_ray.runtime.callables import Callables
 from gobpm_ray.runtime.counters import Counters
 from gobpm_ray.runtime.crashpoints import reached
 from gobpm_ray.runtime.effects import Effects, Warn
+from gobpm_ray.runtime.elsewhere import Elsewhere
 from gobpm_ray.runtime.hosting import Hosting
 from gobpm_ray.runtime.leasing import Events, Listener, Renewer, Stop, Watched
 from gobpm_ray.runtime.ports import Claim, Store
@@ -31,7 +32,8 @@ class Host:
 
     `actor` names the host in its lease tokens (`actor:boot:counter`), so that its death can be reported by name.
     `in_process`: the instances of an engine without a store of its own; nothing ever releases, as far as anyone can see
-    (D17). `inline_effects`: callables run in the calling thread, one after the other."""
+    (D17). `inline_effects`: callables run in the calling thread, one after the other. `elsewhere`: who
+    runs Ray tasks."""
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class Host:
         *,
         in_process: bool = False,
         inline_effects: bool = False,
+        elsewhere: Elsewhere | None = None,
         on_warning: Warn | None = None,
         sleep: Callable[[float], None] = time.sleep,
         new_events: Callable[[], Events] = SimpleQueue,
@@ -57,7 +60,12 @@ class Host:
         """Where the thread that hosts waits; a test that drives many hosts in one thread brings its own."""
         self.counters = Counters()
         self.effects = Effects(
-            callables, settings, inline=inline_effects, on_warning=on_warning, on_work=self._renew_while_working
+            callables,
+            settings,
+            inline=inline_effects,
+            on_warning=on_warning,
+            on_work=self._renew_while_working,
+            elsewhere=elsewhere,
         )
         self.last_failure: Exception | None = None
         """Of the newest failed wake."""

@@ -12,7 +12,8 @@ Nothing here writes except by commit, so a hosting that loses its lease has noth
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from queue import Empty
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
@@ -21,8 +22,10 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from gobpm_ray.checkpoint import rows
 from gobpm_ray.checkpoint.parts import decode_with_working
 from gobpm_ray.core.advance import advance, recover
+from gobpm_ray.core.faults import LOST
 from gobpm_ray.core.program import Program
 from gobpm_ray.core.residency import willing
+from gobpm_ray.core.secrets import NO_VEIL, Veil, conceal, veil_of, veil_of_state
 from gobpm_ray.core.state import InstanceState, PartsMissing, TrackState
 from gobpm_ray.core.step import Call, HistoryEntry, Step, Trigger
 from gobpm_ray.errors import (
@@ -65,6 +68,8 @@ class Hosting:
         self._working = Working()
         self._program: Program | None = None
         self._commits = 0
+        self._sizes: dict[str, int] = {}
+        """Bytes of the checkpoint's parts."""
         self._arrived = False
         """The fact of its arrival is written."""
         self._leave = False
@@ -82,6 +87,9 @@ class Hosting:
         except LeaseLost as lost:
             self.host.counters.fenced += 1
             log.info("instance %s: lease lost, nothing more is written: %s", self.id, lost)
+        except _TooLarge as grown:
+            with suppress(LeaseLost):
+                self._hold(str(grown))
         except _GraceOver:
             log.warning("instance %s: effects outlast the grace and are left to the next claimer", self.id)
         except EnvironmentFailure as failure:
@@ -126,13 +134,17 @@ class Hosting:
             # Real work begins with this: however early this host dies, it counts.
             self._patiently(lambda: host.store.renew(self.id, self.claim.token))
             return False
-        cause = f"{deaths} hosts died over it without a word; find what kills them, then retry"
+        self._hold(f"{deaths} hosts died over it without a word; find what kills them, then retry")
+        return True
+
+    def _hold(self, cause: str) -> None:
+        """Suspended as an open incident of the whole instance, its triggers kept, until a person lets it go on."""
+        host = self.host
         entry = rows.history_entry(HistoryEntry("incident", self.now, "", cause))
         told = rows.fact("Incident", self.id, self.claim.process_id, self.now, node="")
         self._patiently(lambda: host.store.hold(self.id, self.claim.token, entry, told))
         host.counters.held += 1
         log.error("instance %s of process %s is held: %s", self.id, self.claim.process_id, cause)
-        return True
 
     def _take(self, claim: Claim) -> None:
         """The claim's state is ours. CorruptCheckpoint, NewerSchema, UnknownProcess: a failed wake."""
@@ -144,7 +156,9 @@ class Hosting:
         self._state, stored = decode_with_working(
             self.id, claim.process_id, claim.process_version, claim.business_key, claim.parts, claim.complete
         )
+        self._state.caller = claim.caller
         self._working = Working.of(self._state, stored) if stored else Working()
+        self._sizes = {name: len(part) for name, part in claim.parts.items()}
 
     def _reload(self) -> None:
         self.host.counters.reloaded += 1
@@ -170,8 +184,17 @@ class Hosting:
         triggers = reports + triggers_of(inbox)
         return self._whole(lambda: self._advance(triggers))
 
+    def _veil(self, *more: Mapping[str, object]) -> Veil:
+        """What this process's secrets hide, given what is loaded."""
+        process = self.program.process
+        if not process.secrets:
+            return NO_VEIL
+        return veil_of_state(process, self.state).joined(veil_of(process, *more))
+
     def _advance(self, triggers: list[Trigger]) -> Step:
-        return advance(
+        # Before as well as after: an ending scope takes the values of its secrets with it.
+        veil = self._veil(*(trigger.values for trigger in triggers))
+        step = advance(
             self.program,
             self.state,
             triggers,
@@ -179,6 +202,9 @@ class Hosting:
             epoch=self.claim.epoch,
             max_steps=self.host.settings.max_advance_steps,
         )
+        if veil:
+            conceal(step, veil.joined(self._veil()))
+        return step
 
     def _recover(self) -> None:
         """Effects that a dead host left open are handed out again or sealed, before anything else (N10)."""
@@ -215,6 +241,7 @@ class Hosting:
         commit.consumed = [row.id for row in inbox]
         if step is not None:
             fill(commit, draft(step, self._working, inbox, host.settings.message_ttl_ms), step)
+            self._check_size(commit)
         commit.residency = residency or self._residency(step, more)
         commit.facts = self._facts(commit, step, inbox)
         if commit.residency != "keep":
@@ -233,6 +260,18 @@ class Hosting:
             counters.sealed += sum(entry.event == "sealed" for entry in step.history)
         return result
 
+    def _check_size(self, commit: Commit) -> None:
+        """_TooLarge when the checkpoint would pass its limit. Of a wide instance only the parts that are here count."""
+        self._sizes.update({name: len(part) for name, part in commit.parts.items()})
+        for name in commit.removed:
+            self._sizes.pop(name, None)
+        size, most = sum(self._sizes.values()), self.host.settings.max_instance
+        if size > most and not commit.outcome:
+            raise _TooLarge(
+                f"its checkpoint would have {size} bytes, the limit is {most} (max_instance); raise it or cancel the "
+                "instance, then retry"
+            )
+
     def _residency(self, step: Step | None, more: bool) -> Residency:
         """What should become of the lease; the store decides an `either`."""
         self._evictable = False
@@ -245,7 +284,9 @@ class Hosting:
             return "keep"
         if self._leave or self.host.in_process:
             return "release"
-        if willing(self.program, self.state, self.now, self.host.settings.dehydration_threshold_ms):
+        settings = self.host.settings
+        threshold, released = settings.dehydration_threshold_ms, settings.release_jobs
+        if willing(self.program, self.state, self.now, threshold, release_jobs=released):
             return "release"
         if all(track.waits or track.state is TrackState.HOSTING for track in self.state.tracks.values()):
             # It would rather stay, but the store holds all that it waits for: it makes room when room is needed.
@@ -302,7 +343,7 @@ class Hosting:
             reached("hosting.intent_committed")
             self.running[call.effect_key] = call
             self.host.counters.effects += 1
-            self.host.effects.start(self.id, call, self.events.put)
+            self.host.effects.start(self.id, call, self.events.put, self._veil(call.inputs).text)
 
     def _discard(self, effect_key: str) -> None:
         del self.running[effect_key]
@@ -343,7 +384,7 @@ class Hosting:
                 reached("hosting.reported")
                 call = self.running.pop(event.effect_key, None)
                 if call is not None:
-                    reports.append(_trigger(self.id, call, event))
+                    reports.extend(_triggers(self.id, call, event))
             case Renewed():
                 if event.ready and self._evictable and not self.running:
                     self._leave = True
@@ -394,16 +435,27 @@ class Hosting:
             self.host.counters.fenced += 1
 
 
+class _TooLarge(Exception):
+    """The checkpoint would grow beyond what one instance may have."""
+
+
 class _GraceOver(Exception):
     """The host must stop and its effects have not ended: it goes without a write, nothing is released falsely (N11)."""
 
 
-def _trigger(instance_id: str, call: Call, report: Report) -> Trigger:
-    """A report as the core's trigger: it never passes the store's inbox."""
-    return Trigger(
-        id=f"{instance_id}:{call.effect_key}:{call.attempt}",
-        kind="done" if report.done else "failed",
-        wait=call.effect_key,
-        values=report.values,
-        cause=report.cause,
-    )
+def _triggers(instance_id: str, call: Call, report: Report) -> list[Trigger]:
+    """A report as the core's triggers: it never passes the store's inbox. An escalation comes before the end."""
+    name = f"{instance_id}:{call.effect_key}:{call.attempt}"
+    if report.done:
+        done = Trigger(id=name, kind="done", wait=call.effect_key, values=report.values)
+        if not report.code:
+            return [done]
+        escalation = Trigger(f"{name}:1", "escalation", call.effect_key, values=report.values, code=report.code)
+        return [escalation, done]
+    if report.code:
+        thrown, cause = report.values, report.cause
+        return [Trigger(id=name, kind="error", wait=call.effect_key, values=thrown, code=report.code, cause=cause)]
+    # Nothing of a failure becomes a variable: what is here is for whoever reads the incident.
+    seen: dict[str, object] = {"stack": report.stack} if report.stack else {}
+    code = LOST if report.lost else ""
+    return [Trigger(id=name, kind="failed", wait=call.effect_key, values=seen, code=code, cause=report.cause)]

@@ -55,6 +55,11 @@ class Report:
     done: bool
     values: dict[str, object]
     cause: str = ""
+    code: str = ""
+    """Not done: the BPMN error that was thrown; '' for a failure. Done: the escalation that was thrown on the way."""
+    stack: str = ""
+    lost: bool = False
+    """Not done, or perhaps done: whoever did it is gone."""
 
 
 Event = Bell | Renewed | Lost | Stop | Report

@@ -18,3 +18,12 @@ def checked_payload(payload: bytes, settings: Settings, what: str) -> None:
             f"{what}: refused, its payload has {len(payload)} bytes, the limit is {settings.max_payload} "
             "(max_payload); keep large values elsewhere and send their address"
         )
+
+
+def checked_result(encoded: bytes, most: int, node: str) -> None:
+    """LimitReached for a result that is too large to be a variable."""
+    if len(encoded) > most:
+        raise LimitReached(
+            f"result of '{node}': it has {len(encoded)} bytes, the limit is {most} (max_variable); map what is needed "
+            "of it to outputs, or keep it elsewhere and return its address"
+        )

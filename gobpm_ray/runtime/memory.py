@@ -13,8 +13,8 @@ from dataclasses import replace
 from gobpm_ray.errors import InputError, UnknownInstance, UnknownProcess
 from gobpm_ray.runtime.limits import checked_payload, full
 from gobpm_ray.runtime.memory_care import MemoryCare
+from gobpm_ray.runtime.memory_jobs import MemoryJobs
 from gobpm_ray.runtime.memory_state import Instance, Wait, locked
-from gobpm_ray.runtime.memory_tasks import MemoryTasks
 from gobpm_ray.runtime.ports import (
     Accepted,
     ArmRow,
@@ -27,7 +27,7 @@ from gobpm_ray.runtime.ports import (
 )
 
 
-class MemoryStore(MemoryTasks, MemoryCare):
+class MemoryStore(MemoryJobs, MemoryCare):
     """`clock` gives the liveness time in milliseconds (default: the machine's); the business clock follows it until
     `manual_clock` is called."""
 
@@ -109,7 +109,8 @@ class MemoryStore(MemoryTasks, MemoryCare):
             held = f"{len(instance.inbox)} triggers wait in its inbox"
             raise full(f"{kind} of instance {instance_id}", "max_inbox", held)
         seq = self._next_seq()
-        self._deliver(instance, armed, TriggerRow(delivery_id, kind, wait, seq, payload=payload))
+        trigger = TriggerRow(delivery_id, kind, wait, seq, payload=payload)
+        self._deliver(instance, armed, trigger, stay=kind == "escalation")
         self._remember(delivery_id, instance_id, seq)
         return Accepted(delivery_id, instance_id=instance_id, seq=seq)
 
@@ -125,9 +126,12 @@ class MemoryStore(MemoryTasks, MemoryCare):
             instance.held_at, instance.deaths = 0, None
             self._make_ready(instance, self._live())
         if suspended:
+            instance.unwoken = instance.unwoken or instance_id in self._ready_at
             self._unready(instance_id)
             self._ring_instance(instance_id)
-        elif instance.inbox and instance.lease is None:
+            return True
+        wanted, instance.unwoken = instance.unwoken or bool(instance.inbox), False
+        if wanted and instance.lease is None:
             self._make_ready(instance, self._live())
         elif instance.inbox:
             self._ring_instance(instance_id)
@@ -162,6 +166,7 @@ class MemoryStore(MemoryTasks, MemoryCare):
             inbox=tuple(delivered.row for delivered in instance.inbox),
             history=tuple(instance.history),
             held_at=instance.held_at,
+            caller=instance.caller,
         )
 
     @locked
@@ -236,10 +241,12 @@ class MemoryStore(MemoryTasks, MemoryCare):
             bool(self._pending)
             or bool(self._ready)
             or (bool(self._due) and self._due[0][0] <= now)
+            or any(at <= now for at in self._backoffs.values())
             or any(i.lease is not None and i.lease.busy for i in self._leased.values())
             or any(i.inbox and i.status == "active" for i in self._leased.values())
         )
-        return Quiet(not moving, now, self._due[0][0] if self._due else None)
+        ahead = min((*(due[0] for due in self._due[:1]), *self._backoffs.values()), default=None)
+        return Quiet(not moving, now, ahead)
 
     def wait_bell(self, bell: BellName, timeout_s: float) -> bool:
         return self._pop_bell(bell, timeout_s)

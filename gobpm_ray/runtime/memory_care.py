@@ -53,6 +53,7 @@ class MemoryCare(MemoryLeases):
         instance, _ = self._ours(instance_id, token)
         instance.status = "suspended"
         instance.held_at = self._now()
+        instance.held_seq = self._next_seq()
         instance.history.append(history)
         del instance.history[: max(0, len(instance.history) - self.settings.history_limit)]
         self._add_fact(fact)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from gobpm_ray.checkpoint import rows
 from gobpm_ray.core.step import HistoryEntry
 from gobpm_ray.errors import BrokenInvariant, LeaseLost
-from gobpm_ray.runtime.memory_routing import MemoryRouting
+from gobpm_ray.runtime.memory_calls import MemoryCalls
 from gobpm_ray.runtime.memory_state import Instance, Lease, locked
 from gobpm_ray.runtime.ports import Claim, Commit, CommitResult, TriggerRow
 
@@ -15,7 +15,7 @@ LASTING_PARTS = ("h", "s0")
 """What is left of an ended instance: its head and the root scope's variables."""
 
 
-class MemoryLeases(MemoryRouting):
+class MemoryLeases(MemoryCalls):
     @locked
     def claim(self, token: str) -> Claim | None:
         claim = self._claim(token)
@@ -100,6 +100,8 @@ class MemoryLeases(MemoryRouting):
         # Everything has been checked; from here on nothing may refuse.
         del instance.inbox[: len(consumed)]
         self._write(instance, commit)
+        for trigger in commit.returned:
+            self._return_message(trigger)
         if commit.outcome:
             self._end(instance, commit)
         else:
@@ -108,9 +110,11 @@ class MemoryLeases(MemoryRouting):
                     self._drain_parked(instance, instance.waits[arm.wait])
         for send in commit.sends:
             # No dedup: a send's id is unique by construction, and this commit happens once.
-            self._accept(send.id, send.kind, send.key, send.name, send.payload, send.ttl)
-        for trigger in commit.returned:
-            self._return_message(trigger)
+            if not send.addressed:
+                self._accept(send.id, send.kind, send.key, send.name, send.payload, send.ttl)
+        for send in commit.sends:
+            if send.addressed:
+                self._hand_on(instance, send)
 
         kept = not commit.outcome and self._keeps(instance, commit.residency)
         if kept:
@@ -227,6 +231,7 @@ class MemoryLeases(MemoryRouting):
             now=self._now(),
             deaths=instance.deaths or 0,
             suspect=instance.deaths is not None,
+            caller=instance.caller,
         )
 
     def _handed_out(self, instance: Instance) -> tuple[TriggerRow, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from bisect import insort
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, cast
 
 from gobpm_ray.runtime.limits import checked_payload, full
@@ -107,10 +108,11 @@ class MemoryRouting(MemoryState):
         takers = self._takers(row)
         starters: dict[str, Wait] = {}
         for key in dict.fromkeys((row.key, f"m\x1f{row.name}\x1f")):
-            waits = self._subs.get(("message", key), {}).values()
-            for wait in sorted((w for w in waits if w.starts), key=lambda w: (w.owner, w.seq)):
-                if wait.owner[1:] not in takers:
-                    starters.setdefault(wait.owner[1:], wait)
+            found = self._subs.get(("message", key), {})
+            # In order of process ids, of one process the oldest: as the real store's index has them.
+            for (owner, _), wait in sorted(found.items(), key=lambda item: (item[0][0], item[1].seq)):
+                if wait.starts and owner[1:] not in takers:
+                    starters.setdefault(owner[1:], wait)
         for _, instance, wait in takers.values():
             self._deliver_row(instance, wait, row)
         started = sum(self._start_by(process_id, wait, row) for process_id, wait in starters.items())
@@ -167,14 +169,19 @@ class MemoryRouting(MemoryState):
         return row
 
     def _drain_parked(self, instance: Instance, wait: Wait) -> None:
-        """First in, first out; the TTL is judged here, at match time (M51). A `repeat` wait takes them all."""
+        """First in, first out; the TTL is judged here, at match time (M51). A `repeat` wait takes them all.
+
+        An older one that its taker gave back goes first and is still pending: then they queue up behind it (M53)."""
         key = wait.arm.key
         while key in self._parked:
             row = self._unpark(key, 0)
             if row.expires <= self._now():
                 self._bury(row, "expired")
                 continue
-            self._deliver_row(instance, wait, row)
+            if any(older.row.key == key and older.row.seq < row.seq for older in self._pending.values()):
+                self._put_pending(replace(row, accepted_live=self._live()))
+            else:
+                self._deliver_row(instance, wait, row)
             if not wait.arm.repeat:
                 return
 

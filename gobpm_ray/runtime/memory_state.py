@@ -88,9 +88,16 @@ class Instance:
     ended_live: int = 0
     deaths: int | None = None
     """Silent deaths that count; None: the last host did not die in doubt."""
+    unwoken: bool = False
+    """Suspended when it was ready, or its host died: not only unread triggers call for a wake, open effects do as well."""
     worked: bool = False
     """Real work has begun under the present lease."""
     held_at: int = 0
+    held_seq: int = 0
+    """The place of the incident that it is held for."""
+    caller: str = ""
+    level: int = 0
+    """How many callers stand above it."""
 
     @property
     def ended(self) -> bool:
@@ -111,6 +118,8 @@ class Task:
     owner: str
     created: int
     wait: Wait
+    failures: int = 0
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +222,9 @@ class MemoryState:
     def _list_task(self, wait: Wait) -> None:
         raise NotImplementedError
 
+    def _unlist_task(self, task_id: str) -> None:
+        del self._tasks[task_id]
+
     def _withdraw(self, owner: str, wait_id: str) -> None:
         """The wait and all its index entries are gone; unknown ids are no error."""
         wait = self._waits_of(owner).pop(wait_id, None)
@@ -230,14 +242,15 @@ class MemoryState:
             if not subs:
                 del self._subs[arm.kind, arm.key]
         elif arm.kind in LISTED:
-            del self._tasks[f"{owner}/{wait_id}"]
+            self._unlist_task(f"{owner}/{wait_id}")
 
     # --- delivery and readiness
-    def _deliver(self, instance: Instance, wait: Wait | None, trigger: TriggerRow) -> None:
-        """The trigger is in the inbox, a `once` wait and its race group are gone, and somebody will come for it."""
-        if wait is not None and not wait.arm.repeat:
+    def _deliver(self, instance: Instance, wait: Wait | None, trigger: TriggerRow, *, stay: bool = False) -> None:
+        """The trigger is in the inbox, a `once` wait and its race group are gone (unless they are to `stay`), and
+        somebody will come for it."""
+        if wait is not None and not wait.arm.repeat and not stay:
             group = wait.arm.group
-            rivals = [other for other, w in instance.waits.items() if group and w.arm.group == group]
+            rivals = [other for other, w in instance.waits.items() if w.arm.group == group] if group else ()
             for wait_id in (wait.arm.wait, *rivals):
                 self._withdraw(instance.id, wait_id)
         instance.inbox.append(Delivered(trigger, wait.arm.touch if wait is not None else ()))
@@ -251,6 +264,8 @@ class MemoryState:
 
     def _make_ready(self, instance: Instance, not_before: int) -> None:
         """Queued once, at its first place; a suspended or ended instance is not."""
+        if instance.status == "suspended":
+            instance.unwoken = True
         if instance.status != "active" or instance.id in self._ready_at:
             return
         self._ready_at[instance.id] = not_before

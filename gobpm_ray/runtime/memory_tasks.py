@@ -96,7 +96,8 @@ class MemoryTasks(MemoryState):
         wait = task.wait
         kind = cast(Literal["task", "job"], wait.arm.kind)
         process_id = self._instances[wait.owner].process_id
-        return TaskView(task_id, wait.owner, process_id, wait.arm.wait, kind, task.owner, task.created, wait.arm.row)
+        view = (task_id, wait.owner, process_id, wait.arm.wait, kind, task.owner, task.created, wait.arm.row)
+        return TaskView(*view, task.failures, task.cause)
 
 
 def _row(wait: Wait) -> dict[str, Any]:

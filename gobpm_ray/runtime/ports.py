@@ -46,14 +46,15 @@ class TriggerRow:
     key: str = ""
     """Canonical key of a message or signal: what a returned message is routed by again."""
     payload: bytes = b"{}"
-    """JSON object: `{"values": {...}, "node": "", "cause": ""}`, absent fields default."""
+    """JSON object: `{"values": {...}, "node": "", "cause": "", "code": ""}`, absent fields default."""
     expires: int = 0
     """Messages: business time after which it is a dead letter; 0 for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArmRow:
-    """A wait to hold. `kind` decides its index: timer -> due, message and signal -> subs, task and job -> tasks."""
+    """A wait to hold. `kind` decides its index: timer -> due, message and signal -> subs, task and job -> tasks,
+    incident -> incidents. A child or conditional wait has none: what meets it names it."""
 
     wait: str
     kind: str
@@ -73,12 +74,30 @@ class ArmRow:
 
 @dataclass(frozen=True, slots=True)
 class SendRow:
+    """Accepted inside the commit. message, signal: to be folded, like `publish`. The others name whom they are for, and
+    are delivered in the commit's own script; one that comes too late is nobody's concern and changes nothing.
+
+    start: the new instance `to` of `process`; its record names the committing instance and `wait` as its caller. If it
+    cannot be started (no such process, calls nest deeper than `max_call_depth`), `wait` gets a `failed` trigger
+    instead. child, escalation: to `wait` of the instance `to`; an escalation leaves the wait armed. cancel: to the
+    instance `to`."""
+
     id: str
-    kind: Literal["message", "signal"]
-    key: str
-    name: str
-    payload: bytes
-    ttl: int
+    kind: Literal["message", "signal", "start", "child", "escalation", "cancel"]
+    key: str = ""
+    name: str = ""
+    payload: bytes = b"{}"
+    ttl: int = 0
+    to: str = ""
+    wait: str = ""
+    process: str = ""
+    version: int = 0
+    """0: the newest."""
+    business_key: str = ""
+
+    @property
+    def addressed(self) -> bool:
+        return self.kind not in ("message", "signal")
 
 
 Residency = Literal["release", "keep", "either"]
@@ -140,6 +159,8 @@ class Claim:
     """Hosts that died silently over it, in real work and without a commit in between (N9)."""
     suspect: bool = False
     """The last host died in doubt: renew before anything else, so that a death of this one counts."""
+    caller: str = ""
+    """`instance RS wait` of the call activity that called it; '' when nobody did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +243,35 @@ class TaskView:
     wait: str
     kind: Literal["task", "job"]
     owner: str
+    """Of a job: the worker that has it locked."""
     created: int
     row: bytes
+    failures: int = 0
+    """Jobs: attempts that failed and were not the last."""
+    cause: str = ""
+    """Jobs: of the last of these."""
+
+
+JobVerb = Literal["job", "failed", "error", "escalation"]
+"""What a worker's report is to the instance: the trigger's kind. All but an escalation end the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as the worker that locked it gets it."""
+
+    id: str
+    """`instance_id/wait id`"""
+    process_id: str
+    process_version: int
+    lock: str
+    """What every report of it must name."""
+    until: int
+    """Liveness time at which the lock ends, unless it is extended."""
+    created: int
+    row: bytes
+    failures: int = 0
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +295,8 @@ class InstanceRecord:
     history: tuple[bytes, ...]
     held_at: int = 0
     """Business time since which it is held for its hosts' silent deaths (N9); 0: it is not."""
+    caller: str = ""
+    """As in `Claim`: who looks for an instance's children finds in each the name of its caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,6 +463,35 @@ class Store(Protocol):
         """Check (owner, eligibility, required `outputs` names, claimed when strict) and deliver; `user` '': an
         operator.
         Four distinct refusals as TaskRefused; nothing changed by any (H58)."""
+
+    # --- jobs. A lock is judged by liveness time: expired, it is nobody's, also before anybody has noticed.
+    def fetch_jobs(self, topics: Sequence[str], worker: str, lock_ms: int, limit: int) -> list[JobView]:
+        """Lock at most `limit` jobs of these topics for the worker, the most urgent and then the oldest first, every
+        topic having a share. What others locked too long ago is fetched again."""
+
+    def wait_jobs(self, topics: Sequence[str], timeout_s: float) -> bool:
+        """Sleep until a job of these topics may be there to be fetched; a hint, like every bell."""
+
+    def report_job(self, task_id: str, verb: JobVerb, lock: str, delivery_id: str, payload: bytes) -> Accepted:
+        """Deliver what became of a job. `lock` '' acts as an operator. UnknownTask, LockLost (C68)."""
+
+    def retry_job(self, task_id: str, lock: str, delivery_id: str, backoff_ms: int, cause: str, history: bytes) -> bool:
+        """The attempt failed and another is due after the back-off, by the business clock; the line goes into the
+        instance's history, which is not woken. False: a duplicate. UnknownTask, LockLost."""
+
+    def extend_lock(self, task_id: str, lock: str, lock_ms: int) -> int:
+        """The lock ends so many milliseconds from now; that liveness time. UnknownTask, LockLost."""
+
+    def unlock_job(self, task_id: str, lock: str) -> None:
+        """It may be fetched at once, and no attempt has failed. `lock` '': whoever has it. UnknownTask, LockLost."""
+
+    def wake_jobs(self, limit: int) -> int:
+        """Jobs whose lock has ended or whose back-off is over may be fetched, and their workers hear it; how many."""
+
+    # --- incidents
+    def incidents(self, after_seq: int = 0, limit: int = 1_000) -> list[tuple[int, str, str]]:
+        """(seq, instance id, wait) of open incidents, oldest first, over all instances; wait '': of the whole instance
+        (N9)."""
 
     # --- reading
     def instance(self, instance_id: str) -> InstanceRecord | None: ...

@@ -13,51 +13,66 @@ from types import MappingProxyType
 from gobpm_ray.checkpoint.codec import dump
 from gobpm_ray.core.operands import Binding, Operand
 from gobpm_ray.core.program import Program, ProgramNode
+from gobpm_ray.errors import LimitReached
 
-SCRIPT = "script"
-"""The operand of a script task that is one expression."""
+STORED = ("script", "collection", "output_item")
+"""Operands whose values become variables: a script task's one expression, the items and outputs of an iteration."""
+
+_SHOWN = {"script": "result", "collection": "item", "output_item": "output"}
 
 Statements = Callable[[Mapping[str, object], int], dict[str, object]]
 
 
-def storing(program: Program) -> Program:
-    """The same program; mappings and scripts raise UnstorableValue for what has no durable form."""
-    return replace(program, nodes=MappingProxyType({name: _node(node) for name, node in program.nodes.items()}))
+def storing(program: Program, most: int = 0) -> Program:
+    """The same program; mappings and scripts raise UnstorableValue for what has no durable form, and LimitReached for
+    what has more bytes than `most` (0: any number)."""
+    nodes = {name: _node(node, most) for name, node in program.nodes.items()}
+    return replace(program, nodes=MappingProxyType(nodes))
 
 
-def _node(node: ProgramNode) -> ProgramNode:
-    script = node.operands.get(SCRIPT)
-    if not (node.inputs or node.outputs or node.script or script):
+def _node(node: ProgramNode, most: int) -> ProgramNode:
+    stored = {name: _operand(node.operands[name], _SHOWN[name], most) for name in STORED if name in node.operands}
+    if not (node.inputs or node.outputs or node.script or stored or node.body):
         return node
-    operands = node.operands if script is None else {**node.operands, SCRIPT: _operand(script, "result")}
+    operands = {**node.operands, **stored} if stored else node.operands
     return replace(
         node,
-        inputs=tuple(_binding(binding) for binding in node.inputs),
-        outputs=tuple(_binding(binding) for binding in node.outputs),
+        inputs=tuple(_binding(binding, most) for binding in node.inputs),
+        outputs=tuple(_binding(binding, most) for binding in node.outputs),
         operands=MappingProxyType(dict(operands)),
-        script=None if node.script is None else _statements(node.script),
+        script=None if node.script is None else _statements(node.script, most),
+        body=None if node.body is None else _node(node.body, most),
     )
 
 
-def _binding(binding: Binding) -> Binding:
-    return replace(binding, source=_operand(binding.source, binding.target))
+def _binding(binding: Binding, most: int) -> Binding:
+    return replace(binding, source=_operand(binding.source, binding.target, most))
 
 
-def _operand(operand: Operand, name: str) -> Operand:
+def _operand(operand: Operand, name: str, most: int) -> Operand:
     evaluate = operand.evaluate
 
     def checked(variables: Mapping[str, object], now_ms: int) -> object:
         value = evaluate(variables, now_ms)
-        dump({name: value}, "variable")
+        _check({name: value}, name, most)
         return value
 
     return replace(operand, evaluate=checked)
 
 
-def _statements(run: Statements) -> Statements:
+def _statements(run: Statements, most: int) -> Statements:
     def checked(variables: Mapping[str, object], now_ms: int) -> dict[str, object]:
         values = run(variables, now_ms)
-        dump(values, "variable")
+        _check(values, "script", most)
         return values
 
     return checked
+
+
+def _check(values: Mapping[str, object], name: str, most: int) -> None:
+    size = len(dump(dict(values), "variable"))
+    if 0 < most < size:
+        raise LimitReached(
+            f"variable '{name}': it has {size} bytes, the limit is {most} (max_variable); keep it elsewhere and its "
+            "address here"
+        )

@@ -22,7 +22,9 @@ Write = tuple[str | bytes | int, ...]
 """A command of the store."""
 
 PROCESS = "@"
-HASHES = frozenset({"tasks", "owners"})
+HASHES = frozenset({"tasks", "owners", "jobs"})
+JOB_PLACES = ("joblocks", "jobwait", "jobq")
+"""An open job stands in exactly one of them; if in several, in the first."""
 PLACES = ("instances", "ready", "leases", "idle", "ended", "purge")
 """Indexes in which an instance stands by its id alone."""
 LASTING = (b".h", b".s0")
@@ -155,6 +157,8 @@ class Owner:
         self._early: list[Difference] = []
         self.must: dict[Entry, int | None] = {}
         """Entries that must be there, with their score; None: any."""
+        self.jobs: list[tuple[Entry, ...]] = []
+        """Of each open job its entries in `JOB_PLACES`."""
         self.may: set[Entry] = set()
         self._rows = self._right_rows() if holding.exists else {}
         if not holding.exists:
@@ -184,6 +188,12 @@ class Owner:
                 out.append(self._missing(entry, score))
             elif score is not None and there != score:
                 out.append(self._said(entry, f"{score}", f"{there:.0f}", self._add(entry, score)))
+        for places in self.jobs:
+            stands = [entry for entry in places if entry in found]
+            if not stands:
+                out.append(self._said(places[-1], "0", "nothing", self._add(places[-1], 0)))
+            twice = "a job that stands elsewhere"
+            out.extend(self._said(entry, "nothing", twice, self._remove(entry)) for entry in stands[1:])
         for entry, there in found.items():
             if entry not in self.must and entry not in self.may:
                 out.append(self._said(entry, "nothing", f"{there:.0f}", self._remove(entry)))
@@ -231,6 +241,8 @@ class Owner:
                 expected["topen", at + b"/" + name] = int(row.seq)
                 expected["tasks", at + b"/" + name] = None
                 self.may.add(("owners", at + b"/" + name))
+                if row.kind == b"J":
+                    self._job(at + b"/" + name, row)
             case b"I":
                 expected["incidents", at + RS + name] = int(row.seq)
         if self._holding.ended:
@@ -238,6 +250,13 @@ class Owner:
             self.may.update(expected)
         else:
             self.must.update(expected)
+
+    def _job(self, task: bytes, row: _Row) -> None:
+        member = RS.join((row.key, b"%012d" % int(row.seq), task))
+        places = (("joblocks", task), ("jobwait", task), ("jobq", member))
+        self.may.update(places, {("jobs", task)})
+        if not self._holding.ended:
+            self.jobs.append(places)
 
     def _subscription(self, wait: bytes, row: _Row) -> bytes:
         holding, seq = self._holding, b"%012d" % int(row.seq)
@@ -309,7 +328,7 @@ class Owner:
 
     def _entries(self, wait: str, row: _Row) -> Iterator[Entry]:
         aside = Owner.__new__(Owner)
-        aside._holding, aside.must, aside.may = self._holding, {}, set()
+        aside._holding, aside.must, aside.may, aside.jobs = self._holding, {}, set(), []
         aside._index(wait, row)
         yield from (*aside.must, *aside.may)
 
@@ -377,8 +396,10 @@ def owner_of(entry: Entry) -> str:
     match index:
         case "due" | "incidents":
             return member.partition(RS)[0].decode()
-        case "tasks" | "owners" | "topen":
+        case "tasks" | "owners" | "topen" | "jobs" | "joblocks" | "jobwait":
             return member.partition(b"/")[0].decode()
+        case "jobq":
+            return member.rpartition(RS)[2].partition(b"/")[0].decode()
         case "subs":
             fields = member.split(RS)
             place = 2 if member[:1] == b"s" else 5
@@ -392,8 +413,10 @@ def wait_of(entry: Entry) -> bytes:
     match index:
         case "due" | "incidents":
             return member.partition(RS)[2]
-        case "tasks" | "owners" | "topen":
+        case "tasks" | "owners" | "topen" | "jobs" | "joblocks" | "jobwait":
             return member.partition(b"/")[2]
+        case "jobq":
+            return member.rpartition(RS)[2].partition(b"/")[2]
         case "subs":
             fields = member.split(RS)
             place = 3 if member[:1] == b"s" else 6

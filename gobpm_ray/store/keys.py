@@ -42,6 +42,10 @@ FIXED = (
     "bell:ready",
     "bell:supervisor",
     "liveness",  # string: in place of the store's own time; set by the simulation alone, no engine writes it
+    "jobq",  # zset, lexicographic: jobs that may be fetched, key (topic US urgency) RS seq RS task id
+    "joblocks",  # zset: task id -> liveness ms at which a worker's lock ends
+    "jobwait",  # zset: task id -> business ms from which a failed job may be fetched again
+    "jobs",  # hash: task id -> failures RS lock RS last cause, once it was fetched
 )
 
 
@@ -70,6 +74,10 @@ class Keys:
 
     def order(self, holder: str) -> str:
         return f"{self.tag}:order:{holder}"
+
+    def job_bell(self, topic: str) -> bytes:
+        """One bit for each topic that a job was ever armed for."""
+        return f"{self.tag}:jobbell:{topic}".encode()
 
     def table(self, name: str) -> str:
         return f"{self.tag}:table:{name}"

@@ -3,6 +3,7 @@ else."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -41,12 +42,12 @@ from gobpm_ray.settings import Settings
 from gobpm_ray.store import rows
 from gobpm_ray.store.calls import store_call
 from gobpm_ray.store.connection import ANSWER_TIMEOUT_S
-from gobpm_ray.store.housekeeping import Housekeeping
+from gobpm_ray.store.job_calls import JobCalls
 from gobpm_ray.store.keys import Keys
 from gobpm_ray.store.scripts import Scripts
 
 
-class RedisStore(Housekeeping):
+class RedisStore(JobCalls):
     """Implements `gobpm_ray.runtime.ports.Store`; threads may share it."""
 
     durable = True
@@ -163,7 +164,13 @@ class RedisStore(Housekeeping):
         settings = self.settings
         reply = self._run(
             "commit",
-            *rows.commit_arguments(commit, settings.max_resident, settings.whole_parts, settings.claim_triggers),
+            *rows.commit_arguments(
+                commit,
+                settings.max_resident,
+                settings.whole_parts,
+                settings.claim_triggers,
+                settings.max_call_depth,
+            ),
         )
         if reply[0] == b"lost":
             raise LeaseLost(f"instance {commit.instance_id!r}: commit refused, {reply[1].decode()}")
@@ -293,12 +300,13 @@ class RedisStore(Housekeeping):
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self.keys["tasks"], ids)
         pipe.hmget(self.keys["owners"], ids)
+        pipe.hmget(self.keys["jobs"], ids)
         for instance_id in instances:
             pipe.hget(self.keys.instance(instance_id), "df")
-        stored, owners, *definitions = pipe.execute()
+        stored, owners, states, *definitions = pipe.execute()
         process_of = dict(zip(instances, definitions, strict=True))
         out = []
-        for task_id, value, owner in zip(ids, stored, owners, strict=True):
+        for task_id, value, owner, state in zip(ids, stored, owners, states, strict=True):
             instance_id, _, wait = task_id.decode().partition("/")
             definition = process_of[instance_id]
             if value is None or definition is None:
@@ -307,7 +315,9 @@ class RedisStore(Housekeeping):
             word: Literal["task", "job"] = "task" if kind == b"U" else "job"
             process_id = definition.split(rows.RS)[0].decode()
             user = owner.decode() if owner else ""
-            out.append(TaskView(task_id.decode(), instance_id, process_id, wait, word, user, int(created), row))
+            failures, cause = rows.job_state(state)
+            view = (task_id.decode(), instance_id, process_id, wait, word, user, int(created), row, failures, cause)
+            out.append(TaskView(*view))
         return out
 
     @store_call
@@ -394,6 +404,7 @@ class RedisStore(Housekeeping):
             tuple(map(rows.trigger, inbox)),
             tuple(history),
             int(named.get("pk", 0)),
+            named.get("pa", b"").decode(),
         )
 
     @store_call
@@ -480,7 +491,7 @@ class RedisStore(Housekeeping):
     @store_call
     def quiet(self) -> Quiet:
         quiet, now, ahead = self._run("quiet")
-        return Quiet(quiet == 1, now, int(ahead) if ahead else None)
+        return Quiet(quiet == 1, now, None if ahead == b"" else int(ahead))
 
     @store_call
     def wait_bell(self, bell: BellName, timeout_s: float) -> bool:
@@ -489,8 +500,10 @@ class RedisStore(Housekeeping):
     @store_call
     def ring(self, bell: BellName) -> None:
         key = self.keys[f"bell:{bell}"]
-        if self._client.llen(key) == 0:
-            self._client.lpush(key, b"1")
+        # A full store takes no bell; whoever sleeps on it wakes by its tick.
+        with contextlib.suppress(redis.exceptions.OutOfMemoryError):
+            if self._client.llen(key) == 0:
+                self._client.lpush(key, b"1")
 
     # --- the engine's own registry
 

@@ -8,7 +8,16 @@ from typing import Any, Final, Literal
 from gobpm_ray.runtime.ports import ArmRow, Claim, Commit, DeadRow, PendingRow, TriggerRow
 
 RS: Final = b"\x1e"
-KINDS: Final = {"timer": "T", "message": "M", "signal": "S", "task": "U", "job": "J", "incident": "I"}
+KINDS: Final = {
+    "timer": "T",
+    "message": "M",
+    "signal": "S",
+    "task": "U",
+    "job": "J",
+    "child": "C",
+    "conditional": "K",
+    "incident": "I",
+}
 KIND_NAMES: Final = {code: kind for kind, code in KINDS.items()}
 STATUS: Final = {b"a": "active", b"s": "suspended", b"c": "completed", b"t": "terminated"}
 
@@ -46,6 +55,14 @@ def dead(letter: bytes) -> DeadRow:
     return DeadRow(read.id, read.kind, read.key, read.name, read.payload, reason.decode(), int(at), read.accepted)
 
 
+def job_state(row: bytes | None) -> tuple[int, str]:
+    """(attempts that failed, the cause of the last of them) of `failures lock cause`; None: it was never fetched."""
+    if row is None:
+        return 0, ""
+    failures, _lock, cause = row.split(RS, 2)
+    return int(failures), cause.decode(errors="replace")
+
+
 def wait(row: bytes) -> tuple[str, ...]:
     """(kind, node, key, deadline, group, mode, depth, seq): `InstanceRecord.waits`."""
     kind, node, key, deadline, group, mode, depth, seq, _touch = row.decode().split("\x1e", 8)
@@ -80,10 +97,13 @@ def claim(reply: Sequence[Any], token: str) -> Claim:
         now,
         int(meta.get(b"dc", 0)),
         b"dc" in meta,
+        meta.get(b"pa", b"").decode(),
     )
 
 
-def commit_arguments(commit: Commit, max_resident: int, whole: int, limit: int) -> list[bytes | str | int]:
+def commit_arguments(
+    commit: Commit, max_resident: int, whole: int, limit: int, max_depth: int
+) -> list[bytes | str | int]:
     """The arguments of `commit.lua`: a header, then counted sections."""
     out: list[bytes | str | int] = [
         commit.instance_id,
@@ -96,6 +116,7 @@ def commit_arguments(commit: Commit, max_resident: int, whole: int, limit: int) 
         max_resident,
         whole,
         limit,
+        max_depth,
         len(commit.parts),
     ]
     for name, value in commit.parts.items():
@@ -123,9 +144,16 @@ def commit_arguments(commit: Commit, max_resident: int, whole: int, limit: int) 
             ",".join(arm.touch),
             arm.row,
         )
-    out.append(len(commit.sends))
-    for send in commit.sends:
+    accepted = [send for send in commit.sends if not send.addressed]
+    out.append(len(accepted))
+    for send in accepted:
         out += (send.id, "M" if send.kind == "message" else "S", send.key, send.name, send.ttl, send.payload)
+    out.append(len(commit.sends) - len(accepted))
+    if len(accepted) < len(commit.sends):
+        for send in commit.sends:
+            if send.addressed:
+                out += (send.id, send.kind, send.to, send.wait, send.process, send.version)
+                out += (send.business_key, send.payload)
     out.append(len(commit.history))
     out += commit.history
     out.append(len(commit.facts))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 from gobpm_ray.checkpoint.parts import decode_with_working
 from gobpm_ray.core.advance import touched
@@ -23,6 +23,7 @@ from gobpm_ray.runtime.programs import Programs
 from gobpm_ray.store.calls import store_call
 from gobpm_ray.store.expected import (
     HASHES,
+    JOB_PLACES,
     PLACES,
     PROCESS,
     Armed,
@@ -35,20 +36,17 @@ from gobpm_ray.store.expected import (
     owner_of,
     wait_of,
 )
-from gobpm_ray.store.expected_rows import RowHolding, memory_differences, parked_member, row_differences
 from gobpm_ray.store.housekeeping import escaped
 from gobpm_ray.store.redis_store import RedisStore
 from gobpm_ray.store.rows import RS
+from gobpm_ray.store.verify_rows import PAGE, Guarded, RowReader, pages
 
-PAGE = 200
 LOOKS = 50
 """How often an owner that changes under the eyes is read again before it is left as busy: it changes by commits."""
 ROUNDS = 4
 """A repaired row may show that an entry is missing."""
-INDEXES = ("due", "subs", "tasks", "owners", "topen", "incidents", *PLACES)
+INDEXES = ("due", "subs", "tasks", "owners", "topen", "jobs", *JOB_PLACES, "incidents", *PLACES)
 BELLS: tuple[BellName, ...] = ("message", "timer", "task", "ready", "supervisor")
-
-Guarded = tuple[Difference, tuple[Write, ...]]
 
 
 @dataclass(slots=True)
@@ -98,11 +96,12 @@ class Verifier:
         seconds, micros = self._client.time()
         self._live = seconds * 1000 + micros // 1000
         self._now = self._store.now()
-        report = Report()
-        for difference, guards in chain(self._definitions(), self._owners(report), self._rows(report), self._memory()):
+        report, rows = Report(), RowReader(self._client, self._keys)
+        for difference, guards in chain(self._definitions(), self._owners(report), rows.differences(), rows.memory()):
             report.differences.append(difference)
             if repair and difference.writes:
                 report.repaired += self._mend(difference.writes, guards)
+        report.rows = rows.count
         return report
 
     def _mend(self, writes: Sequence[Write], guards: Sequence[Write]) -> bool:
@@ -127,7 +126,7 @@ class Verifier:
                         yield difference, guards
 
     def _doubtful_owners(self, report: Report) -> Iterator[tuple[str, set[Entry]]]:
-        for page in _pages(self._owner_ids(), PAGE):
+        for page in pages(self._owner_ids(), PAGE):
             owners = [self._account(holding) for holding in self._holdings(page)]
             report.owners += len(owners)
             found = self._look_up({entry for owner, _ in owners for entry in owner.looked_for})
@@ -178,7 +177,7 @@ class Verifier:
     def _doubtful_entries(self) -> Iterator[tuple[str, set[Entry]]]:
         """Entries that their owner does not account for, as far as one look tells."""
         for index in INDEXES:
-            for page in _pages(self._members(index), PAGE):
+            for page in pages(self._members(index), PAGE):
                 entries: list[Entry] = [(index, member) for member in page]
                 pipe = self._client.pipeline(transaction=False)
                 for entry in entries:
@@ -264,85 +263,6 @@ class Verifier:
                     found = (stands or b"nothing").decode().replace("\x1e", " version ")
                     yield Difference("starts", process.decode(), f"version {digest.decode()}", found, writes), guards
 
-    # --- accepted rows and remembered deliveries
-
-    def _rows(self, report: Report) -> Iterator[Guarded]:
-        done: set[tuple[str, str]] = set()
-        for page in _pages(self._row_places(report), PAGE):
-            for holding, (seq, member) in zip(self._row_holdings(page, exact=False), page, strict=True):
-                if not row_differences(holding, self._keys):
-                    continue
-                (exact,) = self._row_holdings([(seq, member)], exact=True)
-                for difference in row_differences(exact, self._keys):
-                    if (difference.kind, difference.key) not in done:
-                        done.add((difference.kind, difference.key))
-                        yield difference, exact.guards(self._keys)
-
-    def _memory(self) -> Iterator[Guarded]:
-        done: set[str] = set()
-        for page in _pages(self._deliveries(), PAGE):
-            for delivery, (stored, score) in zip(page, self._memories(page, exact=False), strict=True):
-                if memory_differences(delivery, stored, score, self._keys):
-                    ((stored, score),) = self._memories([delivery], exact=True)
-                    guards: tuple[Write, ...] = (
-                        ("HGET", self._keys["dedup"], delivery, b"-" if stored is None else stored),
-                        ("ZSCORE", self._keys["dedupx"], delivery, b"-" if score is None else f"{score:.0f}"),
-                    )
-                    for difference in memory_differences(delivery, stored, score, self._keys):
-                        if difference.key not in done:
-                            done.add(difference.key)
-                            yield difference, guards
-
-    def _row_places(self, report: Report) -> Iterator[tuple[int, bytes]]:
-        """(seq, member of `parked` or b'') of everything that names an accepted row, by whatever name."""
-        for name, row in self._client.hscan_iter(self._keys["in"], count=1_000):
-            report.rows += 1
-            yield int(name), parked_member(int(name), row) if row.count(RS) > 2 else b""
-        for member, _ in self._client.zscan_iter(self._keys["pend"], count=1_000):
-            yield int(member), b""
-        for name, _ in self._client.hscan_iter(self._keys["progress"], count=1_000):
-            yield int(name), b""
-        for index in ("parked", "parkx"):
-            for member, _ in self._client.zscan_iter(self._keys[index], count=1_000):
-                seq = member.rpartition(RS)[2]
-                yield int(seq) if seq.isdigit() else 0, member
-
-    def _row_holdings(self, places: Sequence[tuple[int, bytes]], *, exact: bool) -> list[RowHolding]:
-        pipe = self._client.pipeline(transaction=exact)
-        for seq, member in places:
-            pipe.hget(self._keys["in"], seq)
-            pipe.zscore(self._keys["pend"], seq)
-            pipe.hexists(self._keys["progress"], seq)
-            pipe.zscore(self._keys["parked"], member)
-            pipe.zscore(self._keys["parkx"], member)
-        replies = pipe.execute()
-        found = []
-        for number, (seq, member) in enumerate(places):
-            row, pend, progress, parked, parkx = replies[5 * number : 5 * number + 5]
-            if row is not None and member and row.count(RS) > 2 and parked_member(seq, row) != member:
-                # It names the row by a key that is not the row's: to this member the row does not belong.
-                row, pend, progress = None, None, False
-            elif row is not None and not member:
-                member = parked_member(seq, row) if row.count(RS) > 2 else b""
-                if member:
-                    found += self._row_holdings([(seq, member)], exact=exact)
-                    continue
-            found.append(RowHolding(seq, row, pend is not None, bool(progress), member, parked is not None, parkx))
-        return found
-
-    def _deliveries(self) -> Iterator[bytes]:
-        for delivery, _ in self._client.hscan_iter(self._keys["dedup"], count=1_000):
-            yield delivery
-        for delivery, _ in self._client.zscan_iter(self._keys["dedupx"], count=1_000):
-            yield delivery
-
-    def _memories(self, page: Sequence[bytes], *, exact: bool) -> list[tuple[bytes | None, float | None]]:
-        pipe = self._client.pipeline(transaction=exact)
-        pipe.hmget(self._keys["dedup"], page)
-        pipe.zmscore(self._keys["dedupx"], page)
-        stored, scores = pipe.execute()
-        return list(zip(stored, scores, strict=True))
-
 
 class _Named(Owner):
     @property
@@ -377,7 +297,11 @@ def _accounted(entry: Entry, row: bytes | None, status: bytes | None, token: byt
         case "tasks" | "topen":
             return kind in (b"U", b"J")
         case "owners":
-            return kind == b"U"
+            return kind in (b"U", b"J")
+        case "jobs" | "joblocks" | "jobwait":
+            return kind == b"J"
+        case "jobq":
+            return kind == b"J" and row is not None and row.split(RS)[2] == entry[1].partition(RS)[0]
         case "incidents":
             return kind == b"I" or (held is not None and not wait_of(entry))
         case "ready":
@@ -404,20 +328,6 @@ def _answers(wanted: Mapping[str, list[bytes]], replies: Sequence[Any]) -> dict[
         for member, score in zip(members, scores, strict=True)
         if score is not None
     }
-
-
-T = TypeVar("T")
-
-
-def _pages(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    page: list[T] = []
-    for item in items:
-        page.append(item)
-        if len(page) == size:
-            yield page
-            page = []
-    if page:
-        yield page
 
 
 def verify(store: object, *, repair: bool = False) -> Report:

@@ -171,6 +171,15 @@ def test_a_delivery_without_a_wait_addresses_the_instance(store: Store) -> None:
     assert armed(store, "i1") == {"w1"}
 
 
+def test_an_escalation_leaves_its_wait_armed(store: Store) -> None:
+    """The job that throws it goes on."""
+    waiting(store, "i1", human("w1"))
+    store.deliver("i1", "escalation", "w1", "d1", payload())
+    (trigger,) = claimed(store, instance="i1").triggers
+    assert (trigger.kind, trigger.wait) == ("escalation", "w1")
+    assert armed(store, "i1") == {"w1"}
+
+
 def test_a_delivery_to_nobody_is_refused_without_a_trace(store: Store) -> None:
     waiting(store, "i1", human("w1"))
     with pytest.raises(UnknownInstance, match="i9"):

@@ -46,3 +46,42 @@ def test_a_message_that_comes_during_the_last_step_goes_back_to_routing(store: S
     store.commit(commit_of(claim, outcome="terminated"))
 
     assert [(row.seq, row.id) for row in store.pending(0, 10)] == [(first.seq, "m1")]
+
+
+def test_an_instance_that_was_suspended_while_its_dead_hosts_effect_is_open_is_ready_when_resumed(store: Store) -> None:
+    """N10, D21: nothing is in its inbox, and yet somebody must come: only a claimer can judge the open effect."""
+    waiting(store, "i", message("1:Catch_1:0:1"))
+    store.deliver("i", "set", "", "operator-1", b"{}")
+    claim = claimed(store, token="a:1", instance="i")
+    store.commit(commit_of(claim, residency="keep"))
+    store.release_dead("a")
+
+    store.suspend("i", True)
+    assert store.claim("b:1") is None
+    store.suspend("i", False)
+
+    assert claimed(store, token="b:2", instance="i").triggers == ()
+
+
+def test_an_instance_whose_host_dies_while_it_is_suspended_is_ready_when_resumed(store: Store) -> None:
+    """N9, N10: as above, in the other order."""
+    waiting(store, "i", message("1:Catch_1:0:1"))
+    store.deliver("i", "set", "", "operator-1", b"{}")
+    claim = claimed(store, token="a:1", instance="i")
+    store.commit(commit_of(claim, residency="keep"))
+    store.suspend("i", True)
+    store.release_dead("a")
+    assert store.claim("b:1") is None
+
+    store.suspend("i", False)
+
+    assert claimed(store, token="b:2", instance="i").triggers == ()
+
+
+def test_resuming_an_instance_that_merely_waits_wakes_nobody(store: Store) -> None:
+    """N7: a wake for nothing is a reliability signal, not a habit."""
+    waiting(store, "i", message("1:Catch_1:0:1"))
+    store.suspend("i", True)
+    store.suspend("i", False)
+
+    assert store.claim("b:1") is None

@@ -34,7 +34,13 @@ T0 = 1_767_225_600_000
 PROCESSES = ("order", "bill")
 KEYS = ("A", "B")
 USERS = ("", "ann", "bob")
-LIMITS: dict[str, Any] = {"claim_triggers": 3, "history_limit": 3, "max_resident": 2, "lease_ttl_ms": 600_000}
+LIMITS: dict[str, Any] = {
+    "claim_triggers": 3,
+    "history_limit": 3,
+    "max_resident": 2,
+    "lease_ttl_ms": 600_000,
+    "max_call_depth": 2,
+}
 
 processes = st.sampled_from(PROCESSES)
 keys = st.sampled_from((*KEYS, None))
@@ -47,7 +53,7 @@ PARTS = st.sampled_from(("h", "s0", "t1", "t2", "t3", "t4"))
 @st.composite
 def arm_shapes(draw: st.DrawFn) -> ArmRow:
     """A wait without its id, which is never reused, and with its deadline counted from now."""
-    kind = draw(st.sampled_from(("timer", "message", "message", "signal", "task", "job", "incident")))
+    kind = draw(st.sampled_from(("timer", "message", "message", "signal", "task", "job", "incident", "child")))
     group = draw(groups)
     match kind:
         case "timer":
@@ -64,6 +70,8 @@ def arm_shapes(draw: st.DrawFn) -> ArmRow:
         "users": draw(st.sampled_from(([], ["ann"]))),
         "required": draw(st.sampled_from(([], ["ok"]))),
     }
+    if kind == "child":
+        return ArmRow("", kind, "Call_1", group=group, touch=("t1",))
     return replace(human("", group, assignee=draw(st.sampled_from(("", "", "bob"))), **row), kind=kind)
 
 
@@ -276,7 +284,8 @@ class Parity(RuleBasedStateMachine):
             returned=[trigger for trigger in taken if trigger.kind == "message"][: draw(st.integers(0, 1))],
             arms=() if outcome else arms,
             withdrawals=draw(st.lists(st.sampled_from(withdrawn), max_size=2)) if withdrawn and not outcome else (),
-            sends=[send] * draw(st.integers(0, 1)),
+            sends=[send] * draw(st.integers(0, 1))
+            + [self.handed_on(data, arms) for _ in range(draw(st.integers(0, 2)))],
             history=[self.unique("history").encode()],
             facts=[self.unique("fact").encode()],
         )
@@ -289,6 +298,18 @@ class Parity(RuleBasedStateMachine):
             version = claim.version + 1
             claims = [replace(held, version=version, triggers=()) for held in pair.values()]
             self.held.append((claims[0], claims[1]))
+
+    def handed_on(self, data: st.DataObject, arms: list[ArmRow]) -> SendRow:
+        """A call from one of the commit's own waits, or something for a wait of anybody's."""
+        kind = data.draw(st.sampled_from(("start", "start", "child", "escalation", "cancel")))
+        name = self.unique("called")
+        if kind == "start":
+            wait = data.draw(st.sampled_from([arm.wait for arm in arms] or ["gone"]))
+            process = data.draw(st.sampled_from((*PROCESSES, "nothing")))
+            version = data.draw(st.integers(0, 2))
+            return SendRow(name, kind, to=name, wait=wait, process=process, version=version, payload=payload(n=3))
+        to, wait = data.draw(st.sampled_from(self.waits or [("nobody", "gone")]))
+        return SendRow(name, kind, to=to, wait="" if kind == "cancel" else wait, payload=payload(n=4))
 
     # --- what both must tell
 

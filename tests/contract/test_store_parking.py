@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from gobpm_ray.core.keys import message_key
-from gobpm_ray.runtime.ports import Store
+from gobpm_ray.runtime.ports import ArmRow, Store
 from tests.support.stores import (
     armed,
     claimed,
@@ -154,6 +154,51 @@ def test_a_returned_message_is_parked_before_later_ones(store: Store) -> None:
     assert results(store) == ["parked"]
     waiting(store, "i2", message("w1"), message("w2"))
     assert inbox(store, "i2") == ["m1", "m2"]
+
+
+def given_back(store: Store, *arms: ArmRow) -> None:
+    """i1 gives m1 back in the commit that arms these waits, while m2 and m3 of the same key are parked."""
+    waiting(store, "i1", message("w1"))
+    for delivery in ("m1", "m2", "m3"):
+        publish(store, delivery)
+        fold(store)
+    claim = claimed(store, instance="i1")
+    store.commit(commit_of(claim, returned=claim.triggers, arms=arms))
+
+
+def test_a_message_given_back_goes_first_to_the_wait_that_is_armed_with_it(store: Store) -> None:
+    """M53: parked ones of its key queue up behind it, and are not lost when it goes elsewhere."""
+    given_back(store, message("w2"))
+    assert inbox(store, "i1") == []
+    fold(store)
+    assert inbox(store, "i1") == ["m1"]
+    dehydrate(store, "i1")
+    waiting(store, "i2", message("w1"), message("w2"))
+    assert inbox(store, "i2") == ["m2", "m3"]
+
+
+def test_a_repeat_wait_takes_the_message_given_back_first_and_then_the_others(store: Store) -> None:
+    """M53"""
+    given_back(store, message("w2", repeat=True))
+    fold(store)
+    assert inbox(store, "i1") == ["m1", "m2", "m3"]
+    assert store.population().parked == 0
+
+
+def test_a_parked_message_is_taken_when_the_older_one_given_back_has_expired(store: Store) -> None:
+    """M51, M53"""
+    now = store.manual_clock(1_000_000)
+    waiting(store, "i1", message("w1"))
+    publish(store, "m1", ttl=1_000)
+    fold(store)
+    publish(store, "m2")
+    fold(store)
+    claim = claimed(store, instance="i1")
+    store.commit(commit_of(claim, returned=claim.triggers, arms=[message("w2")]))
+    store.set_clock(now + 1_000)
+    fold(store)
+    assert inbox(store, "i1") == ["m2"]
+    assert [row.id for row in store.dead()] == ["m1"]
 
 
 def test_a_row_routed_while_its_catch_is_armed_is_never_lost(store: Store) -> None:

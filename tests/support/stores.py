@@ -100,23 +100,26 @@ def memory_traces(store: MemoryStore, instance_id: str) -> list[str]:
     return found + [name for name in ("waits", "inbox", "lease") if instance is not None and getattr(instance, name)]
 
 
-def redis_traces(client: Any, engine_id: str, instance_id: str) -> list[str]:
-    """`key: entry` of every key, field or member of the engine that names the instance, but its record and history."""
+def redis_traces(client: Any, engine_id: str, *instance_ids: str) -> list[str]:
+    """`key: entry` of every key, field or member of the engine that names one of the instances, but records and
+    histories."""
     found = []
-    needle = instance_id.encode()
+    needles = [instance_id.encode() for instance_id in instance_ids]
+    records = {f"i:{instance_id}" for instance_id in instance_ids}
     for key in client.scan_iter(match=f"*gobpm:{engine_id}:*", count=1_000):
         name = key.rpartition(b"}:")[2].decode()
-        if name in MAY_NAME_ENDED or name == f"i:{instance_id}:h":
+        if name in MAY_NAME_ENDED or (name.startswith("i:") and name.endswith(":h")):
             continue
-        entries = _entries(client, key)
-        if name == f"i:{instance_id}":
+        if name in records:
             # The record stays; a wait, a race group, a part of a track or a lease in it may not.
+            entries = _entries(client, key)
             entries = [entry for entry in entries if entry[:1] in (b"~", b"%") or entry[:2] == b".t" or entry == b"tk"]
             found += [f"{name}: {entry!r}" for entry in entries]
-        elif needle in key:
+        elif any(needle in key for needle in needles):
             found.append(name)
         else:
-            found += [f"{name}: {entry!r}" for entry in entries if needle in entry]
+            entries = _entries(client, key)
+            found += [f"{name}: {entry!r}" for entry in entries if any(needle in entry for needle in needles)]
     return found
 
 

@@ -10,17 +10,26 @@ from gobpm_ray.bpmn.reader import read_bpmn
 from gobpm_ray.errors import InvalidModel
 from gobpm_ray.model.builder import ProcessBuilder, ScopeBuilder, after, at_date, every
 from gobpm_ray.model.elements import (
+    AbstractTask,
     BoundaryEvent,
+    CallActivity,
     CatchEvent,
+    CompensateDefinition,
+    ConditionalDefinition,
+    DecisionTask,
     EndEvent,
+    ErrorDefinition,
+    EscalationDefinition,
     ExclusiveGateway,
     Expression,
     Mapping,
     MessageDefinition,
+    MultiInstance,
     Process,
     ReceiveTask,
     ScriptTask,
     SignalDefinition,
+    StandardLoop,
     StartEvent,
     SubProcess,
     TerminateDefinition,
@@ -284,3 +293,136 @@ def test_a_process_that_is_not_for_execution_says_so() -> None:
     drawing = ProcessBuilder("drawing", executable=False)
     drawing.start().end()
     assert not drawing.build().executable
+
+
+# --- breadth -----------------------------------------------------------------------------------------------------
+
+
+def _whole_order() -> Process:
+    """The example of the builder's own text."""
+    order = ProcessBuilder("order", name="Order")
+    order.start().user_task("approve", assignee="=boss").exclusive("decide")
+    order.at("decide").when("amount > 100").service_task("bill", topic="billing").end("billed")
+    order.at("decide").otherwise().call("ship", process="shipping").multi_instance(collection="parcels", item="parcel")
+    order.boundary("approve", timer="PT24H").service_task("remind", topic="mail").end("late")
+    order.boundary("bill", compensate=True).service_task("refund", topic="billing")
+    with order.event_sub_process("complaint") as complaint:
+        complaint.start("hears", message="complained", interrupting=False).user_task("answer").end()
+    return order.build()
+
+
+def test_what_the_builder_tells_of_itself_is_true() -> None:
+    nodes = _whole_order().nodes
+    called, undone, refund, beside, hears = (
+        nodes[name] for name in ("ship", "bill_boundary", "refund", "complaint", "hears")
+    )
+    assert isinstance(called, CallActivity)
+    assert called.loop == MultiInstance(collection=Expression("parcels"), item_variable="parcel")
+    assert isinstance(undone, BoundaryEvent)
+    assert (undone.definitions, undone.handler, undone.outgoing) == ((CompensateDefinition(),), "refund", ())
+    assert isinstance(refund, WorkTask)
+    assert (refund.for_compensation, refund.incoming) == (True, ())
+    assert isinstance(beside, SubProcess)
+    assert beside.kind == "event"
+    assert isinstance(hears, StartEvent)
+    assert (hears.scope, hears.interrupting) == ("complaint", False)
+
+
+def test_events_take_what_they_wait_for_and_throw_by_name() -> None:
+    order = ProcessBuilder("p")
+    with order.start().sub_process("sub") as inside:
+        inside.start().throw(escalation="up").end("failed", error="E-1")
+    order.at("sub").catch("both", message="m", signal="s", parallel_multiple=True).throw(compensate="sub").end()
+    order.boundary("sub", "any", error="").end()
+    order.boundary("sub", "some", escalation="up", interrupting=False).end()
+    order.boundary("sub", "when", conditional="stock < 3").end(compensate=True)
+    nodes = order.build().nodes
+    assert nodes["failed"].definitions == (ErrorDefinition(code="E-1"),)  # type: ignore[union-attr]
+    assert nodes["any"].definitions == (ErrorDefinition(),)  # type: ignore[union-attr]
+    assert nodes["some"].definitions == (EscalationDefinition(code="up"),)  # type: ignore[union-attr]
+    assert nodes["when"].definitions == (ConditionalDefinition(condition=Expression("stock < 3")),)  # type: ignore[union-attr]
+    assert nodes["throw_2"].definitions == (CompensateDefinition(activity="sub"),)  # type: ignore[union-attr]
+    both = nodes["both"]
+    assert isinstance(both, CatchEvent)
+    assert both.parallel_multiple
+
+
+def test_a_transaction_is_cancelled_from_inside_and_left_by_its_border() -> None:
+    order = ProcessBuilder("p")
+    with order.start().transaction("pay") as inside:
+        inside.start().exclusive("x", default="done").when("refused").end("stop", cancel=True)
+        inside.at("x").end("done")
+    order.at("pay").end()
+    order.boundary("pay", cancel=True).end()
+    transaction = order.build().nodes["pay"]
+    assert isinstance(transaction, SubProcess)
+    assert transaction.kind == "transaction"
+
+
+def test_gateways_of_every_kind_take_their_default_and_their_condition() -> None:
+    order = ProcessBuilder("p")
+    order.start().inclusive("i", default="b").when("x").task("a").complex("c", activation="activationCount = 1").end()
+    order.at("i").task("b").to("c")
+    nodes = order.build().nodes
+    assert nodes["i"].default == "i_to_b"  # type: ignore[union-attr]
+    assert nodes["c"].activation == Expression("activationCount = 1")  # type: ignore[union-attr]
+
+
+def test_a_loop_stands_on_the_activity_added_last_and_on_nothing_else() -> None:
+    order = ProcessBuilder("p")
+    order.start().task("t").loop(while_="x < 3", maximum=5, test_before=True).exclusive("x")
+    with pytest.raises(InvalidModel, match="exclusiveGateway 'x' has no loop"):
+        order.at("x").loop(maximum=1)
+    with pytest.raises(InvalidModel, match="there is no element '' yet"):
+        order.first.multi_instance(cardinality=2)
+    order.at("x").end()
+    task = order.build().nodes["t"]
+    assert isinstance(task, AbstractTask)
+    assert task.loop == StandardLoop(condition=Expression("x < 3"), test_before=True, maximum=Expression("5"))
+
+
+def test_a_message_that_begins_a_process_takes_no_key_and_one_that_begins_a_sub_process_does() -> None:
+    """M50."""
+    order = ProcessBuilder("p")
+    with pytest.raises(InvalidModel, match="a message that begins it has no correlation key"):
+        order.start(message="m", key="=k")
+    with pytest.raises(InvalidModel, match="a message that begins it has no correlation key"):
+        order.first.receive_task(message="m", key="=k", instantiate=True)
+    order.start().end()
+    with order.event_sub_process() as inside:
+        inside.start("x", message="m", key="=k").end()
+    definition = order.build().nodes["x"].definitions[0]  # type: ignore[union-attr]
+    assert definition == MessageDefinition(name="m", key=Expression("k"))
+
+
+def test_a_sub_process_that_loops_still_opens_in_a_with_block() -> None:
+    order = ProcessBuilder("p")
+    with order.start().sub_process("each").multi_instance(collection="orders", item="order", output="bills") as inside:
+        inside.start().task("a").end()
+    order.at("each").end()
+    process = order.build()
+    assert process.nodes["a"].scope == "each"
+    assert process.nodes["each"].loop is not None  # type: ignore[union-attr]
+
+
+def test_a_compensation_is_joined_to_its_handler_by_no_flow() -> None:
+    order = ProcessBuilder("p")
+    order.start().task("a").task("b").end()
+    order.boundary("a", compensate=True).task("undo")
+    order.boundary("b", compensate=True).to("undo")
+    assert [node.handler for node in order.build().nodes.values() if isinstance(node, BoundaryEvent)] == ["undo"] * 2
+    with pytest.raises(InvalidModel, match="an association leads to a handler, not a flow"):
+        order.boundary("a", "c", compensate=True).to("undo", flow_id="f")
+
+
+def test_a_business_rule_task_evaluates_a_decision_or_does_work() -> None:
+    order = ProcessBuilder("p")
+    order.start().business_rule_task("d", decision="rating", result="rate", version=2).business_rule_task(
+        "w", topic="rules"
+    ).end()
+    nodes = order.build().nodes
+    decided, worked = nodes["d"], nodes["w"]
+    assert isinstance(decided, DecisionTask)
+    assert (decided.decision, decided.binding, decided.version) == (literal("rating"), "version", 2)
+    assert isinstance(worked, WorkTask)
+    assert (worked.type, worked.topic) == ("businessRuleTask", "rules")

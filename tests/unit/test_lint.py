@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gobpm_ray.model.builder import ProcessBuilder
-from gobpm_ray.model.lint import lint
+from gobpm_ray.model.lint import lint, lint_calls
 
 
 def _found(builder: ProcessBuilder) -> list[tuple[str, str]]:
@@ -108,3 +108,102 @@ def test_a_path_that_stops_without_an_end_event() -> None:
     stops.start().parallel("p").end()
     stops.at("p").task("t")
     assert _found(stops) == [("dead_end", "t")]
+
+
+# --- breadth -----------------------------------------------------------------------------------------------------
+
+
+def test_what_stands_beside_the_flow_is_no_loose_end() -> None:
+    """Handlers, event sub-processes, links, ad-hoc activities and what begins the process by a message."""
+    beside = ProcessBuilder("beside")
+    beside.start().service_task("book").throw(link="on")
+    beside.first.catch("goes_on", link="on").end()
+    beside.boundary("book", compensate=True).service_task("undo")
+    with beside.event_sub_process() as late:
+        late.start(timer="PT1H").end(compensate=True)
+    with beside.at("goes_on").ad_hoc("free", until="done") as free:
+        free.first.task("a")
+        free.first.task("b")
+    beside.at("free").end()
+    beside.first.receive_task("begin", message="m", instantiate=True).end()
+    gateway = beside.first.event_gateway("g", instantiate=True)
+    gateway.catch(message="n").end()
+    assert _found(beside) == []
+
+
+def test_a_condition_that_asks_nothing_and_never_holds() -> None:
+    dead = ProcessBuilder("dead")
+    dead.start().exclusive("x", default="e3").when("1 > 2").end("e1")
+    dead.at("x").when("false and y").end("e2")
+    dead.at("x").end("e3")
+    assert _found(dead) == [("dead_condition", "x_to_e1"), ("dead_condition", "x_to_e2")]
+
+
+def test_a_condition_that_asks_a_variable_or_the_time_is_alive() -> None:
+    alive = ProcessBuilder("alive")
+    alive.start().exclusive("x", default="e3").when("y").end("e1")
+    alive.at("x").when('today() > date("2030-01-01")').end("e2")
+    alive.at("x").end("e3")
+    assert _found(alive) == []
+
+
+def test_a_conditional_event_that_never_fires() -> None:
+    never = ProcessBuilder("never")
+    never.start().catch("c", conditional="false").end()
+    assert _found(never) == [("dead_condition", "c")]
+
+
+def test_a_loop_that_nothing_ends() -> None:
+    endless = ProcessBuilder("endless")
+    endless.start().task("a").loop().task("b").loop(while_="true").task("c").loop(maximum=3).end()
+    assert _found(endless) == [("endless_loop", "a"), ("endless_loop", "b")]
+
+
+def test_a_join_that_an_inclusive_choice_need_not_fill() -> None:
+    closed = ProcessBuilder("closed")
+    closed.start().inclusive("x", default="b").when("y").task("a").parallel("join").end()
+    closed.at("x").task("b").to("join")
+    assert _found(closed) == [("closed_join", "join")]
+
+
+def test_a_join_with_a_flow_that_nothing_comes_by() -> None:
+    closed = ProcessBuilder("closed")
+    closed.start().parallel("fork").task("a").parallel("join").end()
+    closed.at("fork").task("b").to("join")
+    closed.first.exclusive("loop").to("join")
+    closed.at("loop").when("z").task("again").to("loop")
+    found = _found(closed)
+    assert ("closed_join", "join") in found
+    assert ("unreachable", "again") in found
+
+
+def test_a_handler_that_no_boundary_leads_to_and_a_compensation_that_finds_none() -> None:
+    lost = ProcessBuilder("lost")
+    lost.start().service_task("book").end(compensate="book")
+    lost.first.task("undo")
+    lost._draft.change("undo", for_compensation=True)
+    assert _found(lost) == [("unused_handler", "undo"), ("no_handler", "end")]
+
+
+def test_a_link_that_nothing_throws() -> None:
+    lost = ProcessBuilder("lost")
+    lost.start().end()
+    lost.first.catch("c", link="gone").end("e")
+    assert _found(lost) == [("unmatched_link", "c"), ("unreachable", "e")]
+
+
+def test_a_cancelled_transaction_that_nobody_goes_on_from() -> None:
+    order = ProcessBuilder("order")
+    with order.start().transaction("t") as inside:
+        inside.start().end("stop", cancel=True)
+    order.at("t").end()
+    assert _found(order) == [("no_handler", "stop")]
+
+
+def test_a_call_of_a_process_that_is_in_no_file_is_named() -> None:
+    caller, called = ProcessBuilder("caller"), ProcessBuilder("called")
+    caller.start().call("known", process="called").call("gone", process="nowhere").call("any", process="=which").end()
+    called.start().end()
+    processes = (caller.build(), called.build())
+    assert [(problem.code, problem.element) for problem in lint_calls(processes)] == [("unknown_process", "gone")]
+    assert lint_calls(processes, {"nowhere"}) == ()

@@ -242,8 +242,10 @@ def test_a_step_without_a_taker_stops_the_run_unless_it_is_optional(step: str) -
     ("step", "cause"),
     [
         ("fail: {job: ship, cause: no paper}", "no paper"),
-        ("error: {job: ship, code: E7, message: lost}", "error 'E7' is caught by nobody: lost"),
-        ("escalate: {job: ship, code: X}", "escalation 'X' is caught by nobody"),
+        (
+            "error: {job: ship, code: E7, message: lost}",
+            "error 'E7' thrown by serviceTask 'ship' is caught by nobody: lost",
+        ),
     ],
 )
 def test_a_job_that_fails_is_an_incident_for_an_operator(step: str, cause: str) -> None:
@@ -255,6 +257,12 @@ def test_a_job_that_fails_is_an_incident_for_an_operator(step: str, cause: str) 
     assert kept(again) == ("completed", ["start", "pack", "ship", "end"])
     (past,) = play(f"steps: [{{{step}}}, {{resolve: {{node: ship, outputs: {{n: 1}}}}}}]", shipping())
     assert (past.state, past.variables, past.incidents) == ("completed", {"n": 1}, [])
+
+
+def test_an_escalation_that_nobody_catches_leaves_the_job_open() -> None:
+    """BPMN 10.5.6: an escalation is no failure; uncaught it changes nothing."""
+    (outcome,) = play("steps: [{escalate: {job: ship, code: X}}, {job: {job: ship}}]", shipping())
+    assert kept(outcome) == ("completed", ["start", "pack", "ship", "end"])
 
 
 def test_a_failure_with_retries_left_leaves_the_job_open() -> None:

@@ -102,3 +102,88 @@ def test_a_scripts_statements_are_compiled_by_its_language(script: str, language
     with pytest.raises(InvalidModel) as refusal:
         scripted.build()
     assert [(p.code, p.element) for p in refusal.value.problems] == [(fault, "x")]  # type: ignore[attr-defined]
+
+
+# --- breadth -----------------------------------------------------------------------------------------------------
+
+
+def _refused(builder: ProcessBuilder) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidModel) as refusal:
+        builder.build()
+    return [(problem.code, problem.element) for problem in refusal.value.problems]  # type: ignore[attr-defined]
+
+
+def test_a_second_compensation_boundary_and_a_second_cancel_boundary_are_refused() -> None:
+    """S84."""
+    order = ProcessBuilder("p")
+    with order.start().transaction("t") as inside:
+        inside.start().service_task("book").end(cancel=True)
+        inside.boundary("book", compensate=True).task("undo")
+        inside.boundary("book", "again", compensate=True).to("undo")
+    order.boundary("t", cancel=True).end()
+    order.boundary("t", "twice", cancel=True).end()
+    assert _refused(order) == [("several_compensate", "again"), ("several_cancel", "twice")]
+
+
+def test_a_handler_stands_outside_the_flow_and_in_the_scope_of_its_boundary() -> None:
+    order = ProcessBuilder("p")
+    order.start().service_task("book").end()
+    order.boundary("book", "b", compensate=True).task("undo").task("more")
+    assert _refused(order) == [("handler_flow", "undo")]
+    order = ProcessBuilder("p")
+    with order.start().sub_process("sub") as inside:
+        inside.start().task("deep").end()
+    order.at("sub").service_task("book").end()
+    order.boundary("book", "b", compensate=True).to("deep")
+    assert _refused(order) == [("handler_flow", "deep"), ("missing_handler", "b")]
+
+
+def test_links_are_pairs_of_one_scope() -> None:
+    order = ProcessBuilder("p")
+    with order.start().sub_process("sub") as inside:
+        inside.start().throw("inner", link="a")
+    order.at("sub").throw("twice", link="b")
+    order.first.catch("one", link="b").end()
+    order.first.catch("two", link="b").end()
+    order.first.catch("outer", link="a").end()
+    assert _refused(order) == [("unmatched_link", "inner"), ("unmatched_link", "twice")]
+
+
+def test_a_link_has_no_flow_on_the_side_that_jumps() -> None:
+    order = ProcessBuilder("p")
+    order.start().throw("leaves", link="a").end()
+    order.at("start").catch("lands", link="a").end()
+    assert _refused(order) == [("link_flow", "leaves"), ("link_flow", "lands")]
+
+
+def test_an_iteration_needs_one_thing_to_count() -> None:
+    order = ProcessBuilder("p")
+    order.start().task("none").multi_instance().task("both").multi_instance(cardinality=2, collection="xs").end()
+    order.at("both").task("out").multi_instance(cardinality=2, output_item="x").end()
+    assert _refused(order) == [("missing_collection", "none"), ("two_counts", "both"), ("missing_collection", "out")]
+
+
+def test_an_expression_of_a_loop_a_call_or_a_gateway_that_cannot_be_read_names_its_element() -> None:
+    order = ProcessBuilder("p")
+    order.start().task("t").multi_instance(collection="xs +").call("c", process="=a b c (").complex(
+        "g", activation="1 +"
+    ).end()
+    assert _refused(order) == [("expression", "t"), ("expression", "c"), ("expression", "g")]
+
+
+def test_a_call_or_a_decision_bound_to_a_version_names_one() -> None:
+    order = ProcessBuilder("p")
+    order.start().call("c", process="q", binding="version").business_rule_task(
+        "d", decision="r", binding="version"
+    ).call("n", process="").end()
+    assert _refused(order) == [("missing_version", "c"), ("missing_version", "d"), ("missing_called", "n")]
+
+
+def test_two_thousand_links_are_judged_without_comparing_each_with_each() -> None:
+    order = ProcessBuilder("p")
+    cursor = order.start()
+    for number in range(2_000):
+        cursor.throw(f"t{number}", link=f"l{number}")
+        cursor = order.first.catch(f"c{number}", link=f"l{number}")
+    cursor.end()
+    assert validate(order.build()) == ()

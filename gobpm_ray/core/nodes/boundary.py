@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gobpm_ray.calendar.timers import rearm
-from gobpm_ray.core.arming import arm_definitions, timer_wait
+from gobpm_ray.core.arming import arm_definitions, arm_next, occurred
 from gobpm_ray.core.nodes.family import Family
-from gobpm_ray.core.state import parse_wait_id, wait_id
 from gobpm_ray.model.elements import BoundaryEvent
 
 if TYPE_CHECKING:
@@ -29,25 +27,16 @@ class Boundary(Family):
         arm_definitions(run, track, node, f"{track.id}:{track.visit}" if interrupting else "", repeat=not interrupting)
 
     def fire(self, run: Run, track: Track, node: ProgramNode, wait: str, trigger: Trigger) -> None:
-        if cast(BoundaryEvent, node.element).interrupting:
-            run.abandon(track)
-            track.wakes += 1
-            run.place(track, node.id)
-            run.complete(track, node, trigger.values)
+        values = occurred(run, track, node, wait, trigger.values)
+        if values is None:
             return
-        if trigger.kind == "timer":
-            self._next_occurrence(run, track, node, wait)
-        fork = run.new_track(run.state.scope(track.scope), node.id, parent=track.id)
-        run.number_visit(fork)
-        run.complete(fork, node, trigger.values)
-
-    def _next_occurrence(self, run: Run, track: Track, node: ProgramNode, wait: str) -> None:
-        """A cycle goes on as a new wait in the same step; a duration or date never repeats (T41)."""
-        fired = track.waits[wait]
-        run.withdraw(track, (wait,))
-        following = rearm(fired.cycle, fired.anchor, fired.index, run.now) if fired.cycle else None
-        if following is not None:
-            _, _, index, visit = parse_wait_id(wait)
-            armed_in = int(visit.partition("#")[0])
-            again = wait_id(track.id, node.id, index, armed_in, following.index)
-            run.arm(track, node.id, again, timer_wait(following))
+        if cast(BoundaryEvent, node.element).interrupting:
+            run.leave_by(track, node, values)
+            return
+        if node.gathers:
+            # Its waits were armed on the token's own visit; an occurrence of its own keeps the new ones apart.
+            run.state.head.visits += 1
+            arm_definitions(run, track, node, occurrence=run.state.head.visits)
+        elif trigger.kind == "timer":
+            arm_next(run, track, node, wait)
+        run.fork_at(track, node, values)

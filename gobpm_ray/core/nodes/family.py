@@ -10,6 +10,8 @@ raised (any GobpmError); the run turns it into an incident of that track alone.
     resolve    an operator goes past the incident, with these values in place of a result
     recover    the host that had its effect died without a report
     inside_done  the child scope that the token hosts is empty
+    inner_done   a node that this family watches is done, and its token has not left; True: the family saw to the token
+    ask_again    tokens have moved or died elsewhere: may a join of this family open now?
     dehydratable (optional) may an instance be released while a token is parked here? A family without this capability
                keeps its instance resident (D2)
 """
@@ -36,6 +38,8 @@ class Park:
     node: ProgramNode
     now_ms: int
     threshold_ms: int
+    release_jobs: bool = False
+    """A worker's job is no reason to stay."""
 
     def far(self) -> bool:
         """No own deadline, boundary timers included, is nearer than the threshold."""
@@ -72,6 +76,13 @@ class Family:
 
     def inside_done(self, run: Run, track: Track, node: ProgramNode, scope: Scope) -> None:
         raise BrokenInvariant(f"instance {run.state.id}: {node.element.type} '{node.id}' hosts scope {scope.id}")
+
+    def inner_done(self, run: Run, track: Track, node: ProgramNode) -> bool:
+        raise BrokenInvariant(f"instance {run.state.id}: nothing watches {node.element.type} '{node.id}'")
+
+    def ask_again(self, run: Run, scope: Scope, node: ProgramNode) -> bool:
+        """True: something has changed. A join that counts nothing but its own flows has no need to be asked."""
+        return False
 
     def recover(self, run: Run, track: Track, node: ProgramNode) -> None:
         raise BrokenInvariant(f"instance {run.state.id}: {node.element.type} '{node.id}' hands out no effect")

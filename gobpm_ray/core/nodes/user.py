@@ -49,7 +49,7 @@ class User(Family):
 
 def _row(run: Run, track: Track, node: ProgramNode) -> TaskRow:
     task = cast(UserTask, node.element)
-    local = dict(track.local or {})
+    local = run.shown(track)
     if not node.operands:
         return TaskRow(node.id, task.name, required=task.required_outputs, form=task.form, inputs=local)
     seen = visible(run.state, track)

@@ -1,18 +1,28 @@
 """Service and send tasks: work done by a callable of the host, or as a job that a worker fetches.
 
 A call is an effect whose intent is committed before it runs (`Track.attempt`), and whose report, `done` or `failed`,
-never passes the store. A job is a wait like any other. A send task with a message and no topic throws it and passes.
+never passes the store. A failed attempt is repeated by the task's policy: the pause before the next one is a timer that
+is held like any other, so that an instance whose next attempt is an hour away is released. A job is a wait too; how
+often it is repeated its worker is told, and the store sees to it. A send task with a message and no topic throws it and
+passes.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gobpm_ray.core.faults import FAILURE, SEALED
+from gobpm_ray.calendar.retries import NONE, Retries, parse_retries
+from gobpm_ray.calendar.timers import arm_timer
+from gobpm_ray.core.arming import rearm_rivals
+from gobpm_ray.core.faults import FAILURE, LOST, SEALED, one_line
+from gobpm_ray.core.keys import job_key
 from gobpm_ray.core.nodes.family import Family, Park
 from gobpm_ray.core.nodes.throws import throw
-from gobpm_ray.core.state import ArmedWait, Attempt, TrackState, parse_wait_id, wait_id
+from gobpm_ray.core.propagation import throw_error, throw_escalation, uncaught
+from gobpm_ray.core.state import ArmedWait, Attempt, TrackState, wait_id
 from gobpm_ray.core.step import Call, TaskRow
+from gobpm_ray.core.variables import visible
+from gobpm_ray.errors import GobpmError
 from gobpm_ray.model.elements import WorkTask
 
 if TYPE_CHECKING:
@@ -33,19 +43,36 @@ class Work(Family):
         elif node.job:
             track.state = TrackState.WAITING
             task = cast(WorkTask, node.element)
-            row = TaskRow(node.id, task.name, topic=_topic(task), inputs=dict(track.local or {}))
+            policy = "" if "retries" not in node.operands else str(_policy(run, track, node)[0] or "none")
+            row = TaskRow(node.id, task.name, topic=_topic(task), retries=policy, inputs=run.inputs(track))
             wait = wait_id(track.id, node.id, 0, track.visit)
-            run.arm(track, node.id, wait, ArmedWait("job"), run.race_group(track, node), task=row)
+            armed = ArmedWait("job", key=job_key(row.topic))
+            run.arm(track, node.id, wait, armed, run.race_group(track, node), task=row)
         else:
             track.attempt = Attempt(started=run.now, epoch=run.epoch)
             _hand_out(run, track, node, track.attempt)
 
     def fire(self, run: Run, track: Track, node: ProgramNode, wait: str, trigger: Trigger) -> None:
-        if trigger.kind == "failed":
+        if trigger.kind == "escalation":
+            # The work goes on, and a job stays offered, unless who catches the escalation interrupts it.
+            throw_escalation(run, track, trigger.code, trigger.values)
+            return
+        if trigger.kind == "timer":
+            run.withdraw(track, (wait,))
+            track.wakes += 1
+            _attempt(run, track, node)
+            return
+        if trigger.kind in ("failed", "error"):
             if wait:
                 run.withdraw(track, (wait,))
-                _rearm_rivals(run, track, node)
-            run.incident(track, trigger.cause or f"'{node.id}' failed without saying why", FAILURE)
+                rearm_rivals(run, track, node)
+            if trigger.kind == "failed":
+                if wait or not _again(run, track, node, trigger):
+                    _fail(run, track, trigger.cause or f"'{node.id}' failed without saying why", FAILURE, trigger)
+                return
+            track.state = TrackState.WAITING  # the effect has reported: nothing of it is left to be cancelled
+            if not throw_error(run, track, trigger.code, trigger.values, trigger.cause):
+                run.incident(track, uncaught(node, trigger.code, trigger.cause), FAILURE)
             return
         if trigger.kind == "job":
             track.wakes += 1
@@ -74,20 +101,12 @@ class Work(Family):
             run.cancel_call(effect_key(track, node))
 
     def dehydratable(self, park: Park) -> bool:
-        """Neither a running effect nor a worker's job in flight releases its instance (D12)."""
-        return False
-
-
-def _rearm_rivals(run: Run, track: Track, node: ProgramNode) -> None:
-    """The delivery of a job's failure took the job's whole race group with it, yet the activity goes on: its
-    interrupting boundaries are held again, as new waits with the deadlines and keys that they had."""
-    run.number_visit(track)
-    for wait, armed in list(track.waits.items()):
-        _, boundary, index, _ = parse_wait_id(wait)
-        if boundary in node.rivals:
-            run.withdraw(track, (wait,))
-            again = wait_id(track.id, boundary, index, track.visit)
-            run.arm(track, boundary, again, armed, f"{track.id}:{track.visit}")
+        """A running effect does not release its instance, and a worker's job in flight does not unless it is told to
+        (D12); a pause before the next attempt does, as every timer."""
+        if park.track.state is not TrackState.WAITING:
+            return False
+        job = any(wait.kind == "job" for wait in park.track.waits.values())
+        return park.far() and (park.release_jobs or not job)
 
 
 def effect_key(track: Track, node: ProgramNode) -> str:
@@ -107,8 +126,87 @@ def _hand_out(run: Run, track: Track, node: ProgramNode, attempt: Attempt) -> No
             inputs=run.inputs(track),
             idempotent=task.idempotent,
             attempt=attempt.number,
+            timeout=_patience(run, track, node),
+            ray=task.ray_options,
+            mapped=bool(node.outputs),
         )
     )
+
+
+# --- attempts ----------------------------------------------------------------------------------------------------
+
+
+def _again(run: Run, track: Track, node: ProgramNode, trigger: Trigger) -> bool:
+    """The failed attempt is followed by another one, or by an incident of its own. False: it was the last."""
+    attempt, task = track.attempt, cast(WorkTask, node.element)
+    if attempt is None:
+        return False
+    lost = trigger.code == LOST
+    if lost:
+        # As after a crash of its host: whether its effect happened, only a person can find out (N10).
+        attempt.seals += 1
+        run.record("sealed", node.id, f"attempt {attempt.number}")
+        if not task.idempotent or attempt.seals >= MOST_SEALS:
+            why = "cut off too often" if task.idempotent else "perhaps done, and the task is not idempotent"
+            _fail(run, track, f"attempt {attempt.number} is {why}: {trigger.cause}", SEALED, trigger)
+            return True
+    try:
+        _, policy = _policy(run, track, node)
+        due = policy.next_attempt(attempt.number, run.now, f"{run.state.id}:{effect_key(track, node)}")
+    except GobpmError as error:
+        _fail(run, track, f"{trigger.cause}; and {error}", FAILURE, trigger)
+        return True
+    if due is None and not lost:
+        return False
+    run.record("failed", node.id, one_line(trigger.cause))
+    attempt.number += 1
+    if due is None or due <= run.now:
+        _attempt(run, track, node)
+    else:
+        track.state = TrackState.WAITING
+        wait = wait_id(track.id, node.id, "r", track.visit, attempt.number)
+        # In no race: an interrupting boundary withdraws it, but it does not end the boundaries.
+        run.arm(track, node.id, wait, ArmedWait("timer", deadline=due))
+    return True
+
+
+def _attempt(run: Run, track: Track, node: ProgramNode) -> None:
+    """The next attempt of this visit is handed out."""
+    attempt = track.attempt = track.attempt or Attempt()
+    attempt.started, attempt.epoch = run.now, run.epoch
+    try:
+        _hand_out(run, track, node, attempt)
+    except GobpmError as error:
+        track.state = TrackState.WAITING
+        run.incident(track, error, FAILURE)
+
+
+def _fail(run: Run, track: Track, cause: str, code: str, trigger: Trigger) -> None:
+    run.incident(track, cause, code)
+    stack = trigger.values.get("stack")
+    if track.incident is not None and isinstance(stack, str):
+        track.incident.stack = stack
+
+
+def _policy(run: Run, track: Track, node: ProgramNode) -> tuple[object, Retries]:
+    """What the element says of retries, as its expression's value and as a policy. InvalidTimer, ExpressionError."""
+    operand = node.operands.get("retries")
+    if operand is None:
+        return None, NONE
+    value = run.evaluate(operand, visible(run.state, track), f"retries of '{node.id}'")
+    return value, parse_retries(value)
+
+
+def _patience(run: Run, track: Track, node: ProgramNode) -> int | None:
+    operand = node.operands.get("timeout")
+    if operand is None:
+        return None
+    value = run.evaluate(operand, visible(run.state, track), f"timeout of '{node.id}'")
+    timer = arm_timer("duration", value, run.now)
+    return None if timer is None else timer.deadline_ms - run.now
+
+
+# --- results -----------------------------------------------------------------------------------------------------
 
 
 def _topic(task: WorkTask) -> str:

@@ -70,6 +70,9 @@ class Builder(Transformer[Token, Node]):
     def start(self, expression: Node) -> Node:
         return expression
 
+    def tests(self, *tests: UnaryTest) -> Sequence[UnaryTest]:
+        return tests
+
     # --- leaves ---
 
     def name(self, *words: Token) -> Name:

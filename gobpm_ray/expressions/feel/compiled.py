@@ -13,6 +13,7 @@ from lark import Lark
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken, VisitError
 
 from gobpm_ray.expressions.budget import FREE, Refused, Run, check_result, check_source, failure, surprise
+from gobpm_ray.expressions.feel.brackets import inward
 from gobpm_ray.expressions.feel.builder import Builder
 from gobpm_ray.expressions.feel.grammar import GRAMMAR
 from gobpm_ray.expressions.feel.nodes import Node
@@ -63,18 +64,33 @@ class SimpleFeel:
 
 @cache
 def _parser() -> Lark:
-    return Lark(GRAMMAR, parser="lalr", lexer="contextual", transformer=Builder(), maybe_placeholders=True)
+    return Lark(
+        GRAMMAR,
+        parser="lalr",
+        lexer="contextual",
+        start=["start", "tests"],
+        transformer=Builder(),
+        maybe_placeholders=True,
+    )
+
+
+def parse(text: str, start: str, shown: str = "") -> object:
+    """What the grammar's rule `start` makes of the text; ExpressionError names `shown` (the text as it was written, of
+    the same length), position and reason."""
+    shown = shown or text
+    check_source("FEEL", shown)
+    try:
+        parsed: object = _parser().parse(text, start=start)
+    except (Refused, UnexpectedInput, VisitError) as error:
+        raise failure("FEEL", shown, _reason(text, error)) from None
+    except (LarkError, RecursionError, ValueError) as error:
+        raise surprise("FEEL", shown, error) from error
+    return parsed
 
 
 def compile_feel(text: str) -> Feel | SimpleFeel:
     """The expression as closures; ExpressionError names text, position and reason."""
-    check_source("FEEL", text)
-    try:
-        node = _parser().parse(text)
-    except (Refused, UnexpectedInput, VisitError) as error:
-        raise failure("FEEL", text, _reason(text, error)) from None
-    except (LarkError, RecursionError, ValueError) as error:
-        raise surprise("FEEL", text, error) from error
+    node = parse(inward(text), "start", text)
     assert isinstance(node, Node)  # noqa: S101 - the start rule's reduction
     return SimpleFeel(text, node) if node.simple and not node.builds else Feel(text, node)
 

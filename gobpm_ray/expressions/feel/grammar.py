@@ -2,11 +2,13 @@
 
 Names may be of several words (`Vacation Approval`): two words in a row have no other reading, so any run of words
 that are no keywords is one name. Where a name itself holds a keyword or an operator, backticks keep it whole
-(`` `ready and waiting` ``). Left out: ranges written with outward brackets (`]1..5[`), and type declarations.
+(`` `ready and waiting` ``). Ranges written with outward brackets (`]1..5[`) are turned inward before the parser sees
+them (`gobpm_ray.expressions.feel.brackets`). Left out: type declarations.
 """
 
 GRAMMAR = r"""
 start: expr
+tests: test ("," test)*
 
 ?expr: or_
      | "if" expr "then" expr "else" expr                       -> if_

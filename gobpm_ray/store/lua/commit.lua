@@ -1,15 +1,17 @@
 #!lua flags=allow-oom
 -- The one commit: consumes triggers, writes parts, arms and withdraws waits, accepts what the step sends, writes history and facts, and
 -- keeps, releases or ends, then claims the next ready instance for the freed actor.
--- ARGV: instance, token, version, commit id, residency, outcome, next token, max resident, whole, claim limit, then counted sections:
---   parts (name, value) | removed (name) | consumed (id) | returned (seq, id, key, name, expires, payload) | withdrawals (wait)
---   arms (wait, kind, node, key, deadline, group, mode, depth, touch, row) | sends (id, kind, key, name, ttl, payload) | history | facts | facts if released
+-- ARGV: instance, token, version, commit id, residency, outcome, next token, max resident, whole, claim limit, max call depth, then counted
+--   sections: parts (name, value) | removed (name) | consumed (id) | returned (seq, id, key, name, expires, payload) | withdrawals (wait)
+--   arms (wait, kind, node, key, deadline, group, mode, depth, touch, row) | sends (id, kind, key, name, ttl, payload)
+--   addressed sends (id, kind, to, wait, process, version, business key, payload) | history | facts | facts if released
 -- Returns {kept, version, inbox length, now, claim...} or {'lost', why} or {'inbox'}.
 -- Atomic: all of a step or none of it, refused without a trace unless the lease is live (promise 3, N8). Everything is validated before the first write.
 local id, token, version, commit, residency, outcome, next_token = unpack(ARGV, A, A + 6)
 local max_resident, whole, limit = tonumber(ARGV[A + 7]), tonumber(ARGV[A + 8]), tonumber(ARGV[A + 9])
+local max_depth = tonumber(ARGV[A + 10])
 local ikey, inbox = PREFIX .. id, PREFIX .. id .. ':q'
-local at = A + 10
+local at = A + 11
 
 -- A section's width in arguments is fixed; answers where its rows start and how many there are.
 local function section(width)
@@ -93,7 +95,7 @@ for i = 0, n_arms - 1 do
     groups[group] = groups[group] or {}
     table.insert(groups[group], wait)
   end
-  if kind == 'M' then messages[#messages + 1] = { wait, key } end
+  if kind == 'M' then messages[#messages + 1] = { wait, key, mode } end
 end
 for group, members in pairs(groups) do
   -- A retried activity joins the race of its boundaries, which stayed armed.
@@ -110,6 +112,8 @@ for i = 0, n_sends - 1 do
   local delivery, kind, key, name, ttl, payload = unpack(ARGV, sends + 6 * i, sends + 6 * i + 5)
   accept_row(call('INCR', SEQ), delivery, kind, key, name, tonumber(ttl), payload)
 end
+
+local addressed, n_addressed = section(8)
 
 for i = 0, n_parts - 1 do
   set[#set + 1] = '.' .. ARGV[parts + 2 * i]
@@ -130,23 +134,64 @@ for i = 0, n_facts - 1 do fact(ARGV[facts + i]) end
 local release_facts, n_release_facts = section(1)
 
 -- Messages that came before their catch, oldest first: one for a `once` wait, all for a `repeat`. The withdrawal of a taken
--- wait's race group makes the later ones of the group unarmed, and `deliver` answers false for those.
+-- wait's race group makes the later ones of the group unarmed, and `deliver` answers false for those. An older one that its taker gave back
+-- goes first and is still pending: then the parked ones queue up behind it again (M53).
+local function older_pending(key, pseq)
+  for _, other in ipairs(call('ZRANGEBYSCORE', PEND, '-inf', '(' .. pseq, 'LIMIT', 0, 256)) do
+    local row = call('HGET', IN, other)
+    if row and split(row, 4)[3] == key then return true end
+  end
+  return false
+end
 for _, armed in ipairs(messages) do
-  local wait, key = armed[1], armed[2]
+  local wait, key, mode = armed[1], armed[2], armed[3]
   while true do
     local member = call('ZRANGEBYLEX', PARKED, '[' .. key .. RS, '(' .. key .. US, 'LIMIT', 0, 1)[1]
     if not member then break end
     local pseq = tonumber(string.sub(member, #key + 2))
     local row = call('HGET', IN, pseq)
     local f = row and split(row, 8)
-    if f and tonumber(f[5]) > now then
+    local behind = f and tonumber(f[5]) > now and older_pending(key, pseq)
+    if behind then
+      f[7] = live
+      call('HSET', IN, pseq, table.concat(f, RS))
+      call('ZADD', PEND, pseq, pseq)
+      ring(BELL_MESSAGE)
+    elseif f and tonumber(f[5]) > now then
       if not deliver(id, 'message', wait, f[1], pseq, key, f[5], f[8]) then break end
     elseif f then
       bury('expired', row)
     end
     call('ZREM', PARKED, member)
     call('ZREM', PARKX, member)
-    call('HDEL', IN, pseq)
+    if not behind then call('HDEL', IN, pseq) end
+    if behind and mode == 'o' then break end
+  end
+end
+
+-- Called instances begin here, and the ends and escalations of those that were called reach their callers' waits. What comes too late is
+-- nobody's concern. Named by whoever waits, so each costs the same whatever else its receiver waits for.
+local level = n_addressed > 0 and tonumber(call('HGET', ikey, 'lv') or 0)
+for i = 0, n_addressed - 1 do
+  local delivery, kind, to, wait, called, wanted, business, payload = unpack(ARGV, addressed + 8 * i, addressed + 8 * i + 7)
+  if kind == 'start' then
+    local number = wanted == '0' and call('HGET', DEFS, called) or wanted
+    local why
+    if level >= max_depth then
+      why = 'calls nest deeper than ' .. max_depth .. ": process '" .. called .. "' is not called"
+    elseif not number or not call('HGET', DEFS, called .. RS .. number) then
+      why = "process '" .. called .. "'" .. (wanted == '0' and '' or ' version ' .. wanted) .. ' is not deployed; deploy it and retry'
+    elseif call('EXISTS', PREFIX .. to) == 1 then
+      why = "instance '" .. to .. "' exists already"
+    end
+    if why then
+      deliver(id, 'failed', wait, delivery, call('INCR', SEQ), '', 0, cjson.encode({ cause = why }))
+    else
+      new_instance(to, called, number, business, call('INCR', SEQ), delivery, '', payload)
+      call('HSET', PREFIX .. to, 'pa', id .. RS .. wait, 'lv', level + 1)
+    end
+  else
+    deliver(to, kind, wait, delivery, call('INCR', SEQ), '', 0, payload, kind == 'escalation')
   end
 end
 

@@ -5,9 +5,10 @@
 -- Atomic: at no moment is a process without its starts, or with both versions'.
 local process, digest, document = ARGV[A], ARGV[A + 1], ARGV[A + 2]
 local newest = call('HGET', DEFS, process)
+-- Stored in any case: instances that are pinned to a document that was lost go on when it is deployed again (F32).
+call('HSETNX', DOCS, digest, document)
 if newest and call('HGET', DEFS, process .. RS .. newest) == digest then return { tonumber(newest), 0 } end
 local version = tonumber(newest or 0) + 1
-call('HSET', DOCS, digest, document)
 call('HSET', DEFS, process, version, process .. RS .. version, digest)
 local owner = '@' .. process
 local pkey = PREFIX .. owner

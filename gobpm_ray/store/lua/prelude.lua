@@ -6,6 +6,7 @@ local CLOCK, SEQ, READY, LEASES, IDLE, DUE, SUBS, IN, PEND, PROGRESS = unpack(KE
 local DEDUP, DEDUPX, PARKED, PARKX, DEAD, FACTS, TASKS, OWNERS, TOPEN, INCIDENTS = unpack(KEYS, 11, 20)
 local INSTANCES, ENDED, PURGE, DEFS, DOCS = unpack(KEYS, 21, 25)
 local BELL_MESSAGE, BELL_TIMER, BELL_TASK, BELL_READY, BELL_SUPERVISOR = unpack(KEYS, 26, 30)
+local JOBQ, JOBLOCKS, JOBWAIT, JOBS = unpack(KEYS, 32, 35)
 local PREFIX, TTL, WINDOW, HISTORY, FACTS_MAX = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local A = 6
 local RS, US = '\30', '\31'
@@ -69,7 +70,7 @@ local function remember(delivery, id)
 end
 
 -- A wait's row: kind RS node RS key RS deadline RS group RS mode RS depth RS seq RS touch
--- kind: T timer, M message, S signal, U task, J job, I incident.  mode: o once, r repeat.
+-- kind: T timer, M message, S signal, U task, J job, I incident, and without an index C child, K conditional.  mode: o once, r repeat.
 local function sub_member(id, wait, kind, key, process, iseq, depth, seq)
   if kind == 'S' then
     return table.concat({ key, pad(seq), id, wait, process }, RS)
@@ -77,6 +78,38 @@ local function sub_member(id, wait, kind, key, process, iseq, depth, seq)
   -- Order inside a key: process, oldest instance (a start subscription's `~` sorts last), innermost scope, oldest wait.
   local at = iseq == '~' and '~' or pad(iseq)
   return table.concat({ key, process, at, string.format('%02d', 99 - depth), pad(seq), id, wait }, RS)
+end
+
+-- A job that may be fetched stands in JOBQ: key (topic US urgency) RS seq RS task. One bell per topic, not one for all: a worker sleeps on
+-- those of its own topics. Locked, it stands in JOBLOCKS, and while it waits for its next attempt in JOBWAIT, and nowhere else.
+local function job_member(task, key, seq) return table.concat({ key, pad(seq), task }, RS) end
+
+local function ring_job(key) ring(string.sub(PREFIX, 1, -3) .. 'jobbell:' .. string.match(key, '^[^' .. US .. ']*')) end
+
+local function offer_job(task, key, seq)
+  call('ZADD', JOBQ, 0, job_member(task, key, seq))
+  ring_job(key)
+end
+
+-- Its state, absent until it is fetched: failures RS lock RS cause of the last failure
+local function job_state(task)
+  local row = call('HGET', JOBS, task)
+  return row and split(row, 3) or { '0', '', '' }
+end
+
+-- Back to those that may be fetched, from its lock or its wait. `task` is instance/wait.
+local function job_back(task)
+  call('ZREM', JOBLOCKS, task)
+  call('ZREM', JOBWAIT, task)
+  call('HDEL', OWNERS, task)
+  local id, wait = string.match(task, '^([^/]*)/(.*)$')
+  local row = id and call('HGET', PREFIX .. id, '~' .. wait)
+  if not row then return false end
+  local f = split(row, 9)
+  local state = job_state(task)
+  if state[2] ~= '' then call('HSET', JOBS, task, table.concat({ state[1], '', state[3] }, RS)) end
+  offer_job(task, f[3], f[8])
+  return true
 end
 
 local function index_wait(id, wait, f, process, iseq, row)
@@ -94,6 +127,7 @@ local function index_wait(id, wait, f, process, iseq, row)
       local assignee = cjson.decode(row).assignee
       if assignee and assignee ~= '' then call('HSET', OWNERS, id .. '/' .. wait, assignee) end
     end
+    if kind == 'J' then offer_job(id .. '/' .. wait, f[3], seq) end
     ring(BELL_TASK)
   elseif kind == 'I' then
     call('ZADD', INCIDENTS, seq, id .. RS .. wait)
@@ -110,6 +144,13 @@ local function unindex_wait(id, wait, f, process, iseq)
     call('HDEL', TASKS, id .. '/' .. wait)
     call('HDEL', OWNERS, id .. '/' .. wait)
     call('ZREM', TOPEN, id .. '/' .. wait)
+    if kind == 'J' then
+      local task = id .. '/' .. wait
+      call('ZREM', JOBQ, job_member(task, f[3], f[8]))
+      call('ZREM', JOBLOCKS, task)
+      call('ZREM', JOBWAIT, task)
+      call('HDEL', JOBS, task)
+    end
   elseif kind == 'I' then
     call('ZREM', INCIDENTS, id .. RS .. wait)
   end
@@ -157,8 +198,9 @@ local function push_trigger(id, ikey, status, leased, trigger)
 end
 
 -- A trigger row: id RS kind RS wait RS seq RS key RS expires RS touch RS payload.  Addressed to a wait: a match on `once` withdraws the wait
--- and its race group, a match on `repeat` leaves it armed. Answers false when the wait is not armed or the instance has ended.
-local function deliver(id, kind, wait, delivery, seq, key, expires, payload)
+-- and its race group, a match on `repeat` or one that is to `stay` leaves it armed. Answers false when the wait is not armed or the
+-- instance has ended.
+local function deliver(id, kind, wait, delivery, seq, key, expires, payload, stay)
   local ikey = PREFIX .. id
   local m = call('HMGET', ikey, 'st', 'tk', 'df', 'sq', '~' .. wait)
   local status, token = m[1], m[2]
@@ -169,7 +211,7 @@ local function deliver(id, kind, wait, delivery, seq, key, expires, payload)
     local process, iseq = split(m[3], 2)[1], m[4]
     local f = split(m[5], 9)
     touch = f[9]
-    if f[6] == 'o' then
+    if f[6] == 'o' and not stay then
       local members = f[5] ~= '' and call('HGET', ikey, '%' .. f[5])
       if members then
         for member in string.gmatch(members, '[^' .. RS .. ']+') do withdraw(id, ikey, member, process, iseq) end
@@ -207,7 +249,7 @@ local function reply_claim(id, ikey, epoch, whole, limit)
   local count = #triggers < limit and #triggers or call('LLEN', ikey .. ':q')
   local complete, fields = 1, nil
   if whole == 0 or call('HLEN', ikey) > whole then
-    local names = { 'st', 'v', 'ep', 'df', 'bk', 'dc', '.h' }
+    local names = { 'st', 'v', 'ep', 'df', 'bk', 'dc', 'pa', '.h' }
     local seen = {}
     complete = 0
     for _, trigger in ipairs(triggers) do
@@ -265,7 +307,11 @@ local function requeue(id, ikey, from)
   call('ZREM', LEASES, id)
   call('ZREM', IDLE, id)
   call('DEL', ikey .. ':b')
-  if call('HGET', ikey, 'st') == 'a' then make_ready(id, from) end
+  if call('HGET', ikey, 'st') == 'a' then
+    make_ready(id, from)
+  else
+    call('HSET', ikey, 'wr', 1)
+  end
 end
 
 -- A host ended without a word. It counts against the instance (`dc`) only when real work had begun under the lease: `wk`, written by a renewal

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gobpm_ray.bpmn.reader import examine, read_bpmn
+from gobpm_ray.errors import InvalidModel
 from gobpm_ray.model.elements import (
     Expression,
     FlowNode,
@@ -54,9 +55,36 @@ def test_a_zeebe_job_type_is_the_topic() -> None:
         assert (task.type, task.topic) == (kind, "email")
 
 
-def test_zeebe_retries_and_headers_are_warned_about() -> None:
+def test_zeebe_headers_are_warned_about() -> None:
     definition = '<zeebe:taskDefinition type="email" retries="5"/><zeebe:taskHeaders/>'
-    assert _warning_codes(_extended("serviceTask", definition)) == ["ignored", "ignored"]
+    assert _warning_codes(_extended("serviceTask", definition)) == ["ignored"]
+
+
+def test_retries_of_other_engines_are_policies_here() -> None:
+    """Zeebe counts attempts, Camunda repetitions; this engine's own word comes first."""
+    zeebe = '<zeebe:taskDefinition type="email" retries="{}"/>'
+    assert _work(_extended("serviceTask", zeebe.format("5"))).retries == literal("4")
+    assert _work(_extended("serviceTask", zeebe.format("=tries"))).retries == Expression("max(0, (tries) - 1)")
+    cycle = "<camunda:failedJobRetryTimeCycle>R3/PT10M</camunda:failedJobRetryTimeCycle>"
+    assert _work(_extended("serviceTask", cycle)).retries == literal("R3/PT10M")
+    assert _work(_extended("serviceTask", cycle, ' ray:retries="2"')).retries == literal("2")
+
+
+def test_options_of_a_ray_task_are_attributes_and_wrong_ones_are_named() -> None:
+    task = _work(
+        '<bpmn:serviceTask id="x" ray:num_cpus="2" ray:memory="2GiB" ray:resources="{&quot;disk&quot;: 1}" '
+        'ray:scheduling="SPREAD" ray:timeout="PT5M"/>'
+    )
+    assert dict(task.ray_options) == {
+        "num_cpus": "2",
+        "memory": str(2 << 30),
+        "resources": '{"disk": 1}',
+        "scheduling": '"SPREAD"',
+    }
+    assert task.timeout == literal("PT5M")
+    for name, value in (("num_cpus", "many"), ("memory", "much"), ("resources", "[1]"), ("scheduling", "NEAR")):
+        with pytest.raises(InvalidModel, match=f"'x' .*{name}="):
+            _work(f'<bpmn:serviceTask id="x" ray:{name}="{value}"/>')
 
 
 def test_a_topic_where_none_is_used_is_warned_about() -> None:

@@ -136,18 +136,18 @@ def test_the_default_flow_is_marked_on_gateways_and_activities() -> None:
 
 # --- executable or a drawing -------------------------------------------------------------------------------------
 
-UNSUPPORTED = '<bpmn:inclusiveGateway id="x"/>'
+UNSUPPORTED = '<bpmn:choreographyTask id="x"/>'
 
 
 def test_an_executable_process_with_an_unsupported_element_refuses_the_file_in_one_line() -> None:
     with pytest.raises(InvalidModel) as refusal:
         read_bpmn(around(UNSUPPORTED), "order.bpmn")
-    assert str(refusal.value) == "order.bpmn: inclusiveGateway 'x' (line 5) is not supported yet"
+    assert str(refusal.value) == "order.bpmn: choreographyTask 'x' (line 5) is not supported yet"
     assert len(refusal.value.problems) == 1
 
 
 def test_several_problems_are_counted_in_the_line_and_all_attached() -> None:
-    data = document('<bpmn:inclusiveGateway id="a"/><bpmn:callActivity id="b"/><bpmn:complexGateway id="c"/>')
+    data = document('<bpmn:choreographyTask id="a"/><bpmn:callChoreography id="b"/><bpmn:subChoreography id="c"/>')
     with pytest.raises(InvalidModel, match=r"'a' \(line 4\) is not supported yet \(and 2 more problems\)$") as refusal:
         read_bpmn(data)
     assert [problem.element for problem in refusal.value.problems] == ["a", "b", "c"]  # type: ignore[attr-defined]
@@ -172,7 +172,7 @@ def test_a_process_that_does_not_say_is_a_drawing_when_it_does_not_read_whole() 
         ("unsupported", "x"),
         ("not_executable", "p"),
     ]
-    assert "inclusiveGateway 'x'" in definitions.warnings[1].message
+    assert "choreographyTask 'x'" in definitions.warnings[1].message
 
 
 def test_a_process_that_does_not_say_and_is_broken_is_refused() -> None:
@@ -196,9 +196,9 @@ def test_a_process_that_does_not_say_and_that_nothing_begins_is_a_drawing() -> N
 
 
 def test_an_id_with_a_line_break_does_not_break_the_message() -> None:
-    errors = examine(document('<bpmn:startEvent id="s"/><bpmn:callActivity id="a&#10;b"/>')).errors
+    errors = examine(document('<bpmn:startEvent id="s"/><bpmn:choreographyTask id="a&#10;b"/>')).errors
     assert [(error.element, error.message) for error in errors] == [
-        ("a\nb", "callActivity 'a b' (line 4) is not supported yet")
+        ("a\nb", "choreographyTask 'a b' (line 4) is not supported yet")
     ]
 
 
@@ -209,7 +209,7 @@ def test_a_process_without_flow_nodes_is_a_drawing_unless_it_says_otherwise() ->
 
 
 def test_one_executable_process_with_a_fault_refuses_the_file_beside_a_sound_one() -> None:
-    second = '<bpmn:process id="q" isExecutable="true"><bpmn:callActivity id="c"/></bpmn:process>'
+    second = '<bpmn:process id="q" isExecutable="true"><bpmn:choreographyTask id="c"/></bpmn:process>'
     examination = examine(document('<bpmn:startEvent id="s"/>', beside=second))
     assert [process.id for process in examination.definitions.processes] == ["q", "p"]
     assert [problem.element for problem in examination.errors] == ["c"]
@@ -218,7 +218,9 @@ def test_one_executable_process_with_a_fault_refuses_the_file_beside_a_sound_one
 # --- refused -----------------------------------------------------------------------------------------------------
 
 START = '<bpmn:startEvent id="s"/>'
-MESSAGE = '<bpmn:message id="m" name="M"/>'
+MESSAGE = (
+    '<bpmn:message id="m" name="M"/><bpmn:error id="r" errorCode="R"/><bpmn:error id="computed" errorCode="=code"/>'
+)
 BROKEN = {
     "duplicate ids of nodes": (START + '<bpmn:task id="a"/>\n<bpmn:task id="a"/>', "duplicate_id", "a", "line 5"),
     "a flow with a node's id": (
@@ -335,12 +337,24 @@ BROKEN = {
         "t",
         "cannot have a terminate",
     ),
-    "several definitions on one event": (
-        '<bpmn:endEvent id="e"><bpmn:terminateEventDefinition/><bpmn:messageEventDefinition messageRef="m"/>'
+    "several ways to end one scope": (
+        '<bpmn:endEvent id="e"><bpmn:terminateEventDefinition/><bpmn:errorEventDefinition errorRef="r"/>'
         "</bpmn:endEvent>",
+        "wrong_combination",
+        "e",
+        "ends its scope in several ways: terminate, error",
+    ),
+    "an error that is not declared": (
+        '<bpmn:endEvent id="e"><bpmn:errorEventDefinition errorRef="gone"/></bpmn:endEvent>',
+        "unknown_reference",
+        "e",
+        "refers to the error 'gone', which does not exist",
+    ),
+    "a computed error code": (
+        '<bpmn:endEvent id="e"><bpmn:errorEventDefinition errorRef="computed"/></bpmn:endEvent>',
         "unsupported",
         "e",
-        "several event definitions (terminate, message)",
+        "errorEventDefinition of 'e' (line 4)",
     ),
     "a message start in an embedded sub-process": (
         START + '<bpmn:subProcess id="sub"><bpmn:startEvent id="i"><bpmn:messageEventDefinition messageRef="m"/>'
@@ -466,7 +480,8 @@ def test_a_process_without_an_id_is_refused() -> None:
 
 def test_what_leads_to_a_refused_element_is_no_fault_of_its_own() -> None:
     body = (
-        START + '<bpmn:callActivity id="c"/><bpmn:boundaryEvent id="b" attachedToRef="c"><bpmn:timerEventDefinition>'
+        START
+        + '<bpmn:choreographyTask id="c"/><bpmn:boundaryEvent id="b" attachedToRef="c"><bpmn:timerEventDefinition>'
         "<bpmn:timeDuration>PT1H</bpmn:timeDuration></bpmn:timerEventDefinition></bpmn:boundaryEvent>"
         '<bpmn:endEvent id="e"/><bpmn:sequenceFlow id="f" sourceRef="s" targetRef="c"/>'
         '<bpmn:sequenceFlow id="g" sourceRef="b" targetRef="e"/>'

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 
 from gobpm_ray.checkpoint.codec import dump
 from gobpm_ray.checkpoint.parts import decode, decode_with_working, encode_part
-from gobpm_ray.core.state import ArmedWait, Attempt, Head, Incident, InstanceState, Scope, Track, TrackState
+from gobpm_ray.core.state import (
+    ArmedWait,
+    Attempt,
+    Completion,
+    Head,
+    Incident,
+    InstanceState,
+    Rounds,
+    Scope,
+    Track,
+    TrackState,
+)
 from gobpm_ray.errors import BrokenInvariant, CorruptCheckpoint, GobpmError, NewerSchema, UnstorableValue
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -21,7 +32,12 @@ COUNTS = st.integers(0, 10**6)
 VALUES: st.SearchStrategy[dict[str, object]] = st.dictionaries(
     TEXT, st.none() | st.booleans() | st.integers() | TEXT | st.decimals(allow_nan=False) | st.datetimes(), max_size=3
 )
-WAITS = st.builds(ArmedWait, TEXT, st.none() | TIMES, TEXT, TIMES, COUNTS, TEXT)
+WAITS = st.builds(ArmedWait, TEXT, st.none() | TIMES, TEXT, TIMES, COUNTS, TEXT, st.none() | VALUES)
+COMPLETIONS = st.recursive(
+    st.builds(Completion, TEXT, TEXT, VALUES),
+    lambda inside: st.builds(Completion, TEXT, TEXT, VALUES, st.lists(inside, max_size=2)),
+    max_leaves=4,
+)
 TRACKS = st.builds(
     Track,
     id=st.just(""),
@@ -35,8 +51,11 @@ TRACKS = st.builds(
     waits=st.dictionaries(TEXT, WAITS, max_size=3),
     local=st.none() | VALUES,
     child=TEXT,
+    round=COUNTS,
+    rounds=st.none() | st.builds(Rounds, st.integers(-1, 10**6), COUNTS, COUNTS, COUNTS),
     attempt=st.none() | st.builds(Attempt, COUNTS, TIMES, COUNTS, COUNTS),
     incident=st.none() | st.builds(Incident, TEXT, TIMES, TEXT),
+    sweep=st.lists(COMPLETIONS, max_size=2),
 )
 SCOPES = st.builds(
     Scope,
@@ -48,12 +67,16 @@ SCOPES = st.builds(
     live=COUNTS,
     variables=VALUES,
     joins=st.dictionaries(TEXT, st.lists(st.lists(TEXT, max_size=3), max_size=2), max_size=2),
+    waits=st.dictionaries(TEXT, WAITS, max_size=2),
+    interrupted=st.booleans(),
+    frozen=st.booleans(),
+    ledger=st.lists(COMPLETIONS, max_size=2),
 )
 
 
 @st.composite
 def states(draw: st.DrawFn) -> InstanceState:
-    state = InstanceState("i", "p", 3, "key", draw(st.builds(Head, COUNTS, COUNTS, COUNTS, TIMES, COUNTS)))
+    state = InstanceState("i", "p", 3, "key", head=draw(st.builds(Head, COUNTS, COUNTS, COUNTS, TIMES, COUNTS, COUNTS)))
     for number, track in enumerate(draw(st.lists(TRACKS, max_size=4)), start=1):
         track.id = str(number)
         state.tracks[track.id] = track

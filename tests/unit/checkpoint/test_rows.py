@@ -19,9 +19,10 @@ TEXTS = st.lists(TEXT, max_size=3).map(tuple)
 
 
 def test_a_payload_comes_back_as_the_trigger_that_it_was_made_for() -> None:
-    data = rows.payload({"price": Decimal("1.50"), "day": date(2026, 1, 2)}, cause="printer on fire")
-    assert rows.trigger("d1", "failed", "2:work:7", 9, data) == Trigger(
-        "d1", "failed", "2:work:7", 9, {"price": Decimal("1.50"), "day": date(2026, 1, 2)}, "", "printer on fire"
+    values: dict[str, object] = {"price": Decimal("1.50"), "day": date(2026, 1, 2)}
+    data = rows.payload(values, cause="printer on fire", code="E1")
+    assert rows.trigger("d1", "child", "2:work:7", 9, data) == Trigger(
+        "d1", "child", "2:work:7", 9, values, code="E1", cause="printer on fire"
     )
 
 

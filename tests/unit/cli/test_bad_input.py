@@ -21,7 +21,7 @@ def file(tmp_path: Path) -> Path:
         ("this is not xml", "cannot be read as XML"),
         ("", "cannot be read as XML"),
         ("<html/>", "not BPMN"),
-        (document('<bpmn:startEvent id="s"/><bpmn:adHocSubProcess id="adhoc7"/>'), "adhoc7"),
+        (document('<bpmn:startEvent id="s"/><bpmn:choreographyTask id="choreo7"/>'), "choreo7"),
         (
             document('<bpmn:startEvent id="s"/><bpmn:sequenceFlow id="flow7" sourceRef="s" targetRef="nowhere"/>'),
             "flow7",

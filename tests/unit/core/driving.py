@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Literal
 
 from gobpm_ray.core.advance import advance, recover, touched
@@ -95,6 +96,26 @@ class Bench:
     def failed(self, node: str, cause: str) -> Step:
         return self.trigger(Trigger(self.delivery_id(), "failed", self.effect(node), cause=cause))
 
+    def error(self, node: str, code: str, **values: object) -> Step:
+        """The work of the node, a call or a job, throws an error."""
+        return self.throw("error", node, code, values)
+
+    def escalate(self, node: str, code: str, **values: object) -> Step:
+        """The work of the node throws an escalation, and goes on."""
+        return self.throw("escalation", node, code, values)
+
+    def throw(self, kind: Literal["error", "escalation"], node: str, code: str, values: dict[str, object]) -> Step:
+        job = next((wait for wait, arm in self.held.items() if arm.node == node and arm.kind == "job"), None)
+        if job is not None and kind == "error":
+            return self.trigger(replace(self.delivered(job, values), kind=kind, code=code))
+        if job is not None:
+            # An escalation leaves the wait armed.
+            return self.trigger(Trigger(self.delivery_id(), kind, job, values=values, code=code))
+        key = next(key for key, call in self.calls.items() if call.node == node)
+        if kind == "error":
+            del self.calls[key]
+        return self.trigger(Trigger(self.delivery_id(), kind, key, values=values, code=code))
+
     def retry(self) -> Step:
         return self.operate("retry")
 
@@ -148,7 +169,7 @@ class Bench:
 
     def hydrated(self, names: set[str] | None = None) -> InstanceState:
         """An instance rebuilt from the stored parts, all of them or those named."""
-        state = InstanceState("i1", self.program.id, 1, complete=names is None)
+        state = InstanceState("i1", self.program.id, 1, caller=self.state.caller, complete=names is None)
         for name, part in deepcopy(self.parts).items():
             if names is not None and name not in names:
                 continue
@@ -177,8 +198,13 @@ class Bench:
         for arm in step.arms:
             assert arm.wait not in self.touch, f"wait id {arm.wait} was used before"
             self.held[arm.wait] = arm
-            self.touch[arm.wait] = touched(state, state.tracks[arm.track])
-        known = {wait for track in state.tracks.values() for wait in track.waits}
+            holder = state.holder(arm.track)
+            assert holder is not None
+            self.touch[arm.wait] = touched(state, holder)
+        holders = (*state.tracks.values(), *state.scopes.values())
+        known = {wait for holder in holders for wait in holder.waits}
+        conditions = sum(wait.kind == "conditional" for holder in holders for wait in holder.waits.values())
+        assert state.head.conditions == conditions
         assert known == set(self.held), "the store and the tokens disagree about what is armed"
         for scope in state.scopes.values():
             assert scope.live == len(state.tracks_in(scope.id))

@@ -1,0 +1,1 @@
+"""Workers: programs of their own that fetch jobs, do them, and report."""

@@ -57,6 +57,8 @@ class Settings:
     retries: str = "none"
     """How often a failed attempt of a service or send task is repeated that has no policy of its own
     (`gobpm_ray.calendar.retries`)."""
+    strict_tasks: bool = False
+    """A user completes only a task that was claimed, unless the completion itself says otherwise."""
     release_jobs: bool = False
     """A worker's job does not keep its instance resident, not even while there is room (D12)."""
     max_variable: int = 1_048_576
@@ -65,6 +67,8 @@ class Settings:
     """Bytes of one instance's checkpoint; one that would grow beyond is held, with what woke it unconsumed."""
     max_call_depth: int = 100
     """Called instances may call others down to this depth: a process that calls itself is stopped in an incident."""
+    incident_stacks: bool = True
+    """Keep where in the code an attempt failed, for its incident; secrets are hidden in it either way."""
     max_advance_steps: int = 10_000
     """Flow nodes that one step may pass before it is stopped as an endless loop without a wait."""
 

@@ -13,6 +13,7 @@ from gobpm_ray.bpmn.reading import Reading
 from gobpm_ray.model.elements import (
     AbstractTask,
     CallActivity,
+    CustomTask,
     DecisionTask,
     Expression,
     FlowNode,
@@ -26,6 +27,9 @@ from gobpm_ray.model.elements import (
 
 
 def _task(reading: Reading) -> FlowNode:
+    extras = reading.extras
+    if extras.element:
+        return CustomTask(**reading.activity, element=extras.element, parameters=tuple(extras.parameters))
     return AbstractTask(**reading.activity, type="task")
 
 

@@ -1,7 +1,8 @@
 """What stands beside the processes and is referred to by id: messages, signals, errors, event definitions, correlation.
 
-Correlation by BPMN 8.4.2 is read in its simple case: a message with one retrieval expression, whose property is alone
-in its correlation key and bound by the receiving process' subscription. A vendor's key on the message comes first.
+Correlation by BPMN 8.4.2: a message with one retrieval expression, whose property is alone in its correlation key and
+bound by the receiving process' subscription, has that key. With several properties, in the message or in its correlation
+key, each is a key of its own that routes, and the others must not contradict. A vendor's key on the message comes first.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gobpm_ray.bpmn.findings import Findings, named
 from gobpm_ray.bpmn.operands import Operands, is_marked
 from gobpm_ray.bpmn.tables import EVENT_DEFINITIONS, GLOBAL_TASKS
 from gobpm_ray.model.elements import (
+    CorrelationProperty,
     ErrorDefinition,
     EscalationDefinition,
     Expression,
@@ -128,10 +130,16 @@ class Declarations:
             _unknown(element, "message", reference, findings, owner)
             return MessageDefinition(name=reference)
         name = xml.attribute(message, "name") or xml.attribute(message, "id")
-        if side == "start":
-            return MessageDefinition(name=name)
         extras = read_extras(message, self._operands, findings)
         key = extras.operands.get("correlationKey") or extras.key
+        several = tuple(
+            CorrelationProperty(each, uses.get("path"), uses.get("data")) for each, uses in extras.properties.items()
+        )
+        several = several or (self._several(message, process) if key is None else ())
+        if several:
+            return MessageDefinition(name=name, properties=several)
+        if side == "start":
+            return MessageDefinition(name=name)
         if key is None:
             key = self._correlated(message, side, process, findings)
         return MessageDefinition(name=name, key=key)
@@ -142,9 +150,6 @@ class Declarations:
         retrievals = self._retrievals.get(xml.attribute(message, "id"), [])
         if not retrievals:
             return None
-        if len(retrievals) > 1:
-            findings.refuse(message, what=f"correlation of {named(message)} by several properties")
-            return None
         property_id, retrieval = retrievals[0]
         path = xml.child(retrieval, "messagePath")
         if side == "throw" and path is not None:
@@ -154,12 +159,22 @@ class Declarations:
             findings.refuse(message, what=f"correlation of {named(message)} without a subscription of the process")
             return None
         subscription, data_path = binding
-        key = unprefixed(xml.attribute(subscription, "correlationKeyRef"))
-        properties = self._key_properties.get(key, (property_id,))
-        if len(properties) > 1 or data_path is None:
-            findings.refuse(subscription, what=f"{named(subscription)} with several properties or without a data path")
+        if data_path is None:
+            findings.refuse(subscription, what=f"{named(subscription)} without a data path")
             return None
         return self._operands.formal(data_path)
+
+    def _several(self, message: etree._Element, process: etree._Element) -> tuple[CorrelationProperty, ...]:
+        """The properties of a message that has more than one, or one that the instance learns from messages alone."""
+        retrievals = self._retrievals.get(xml.attribute(message, "id"), [])
+        found: list[CorrelationProperty] = []
+        for property_id, retrieval in retrievals:
+            path = xml.child(retrieval, "messagePath")
+            _, data = next(_bindings(process, property_id), (None, None))
+            read = None if path is None else self._operands.formal(path)
+            found.append(CorrelationProperty(property_id, read, None if data is None else self._operands.formal(data)))
+        keyed = {each for properties in self._key_properties.values() if len(properties) > 1 for each in properties}
+        return tuple(found) if len(found) > 1 or any(each.name in keyed for each in found) else ()
 
     def _lookup(self, table: dict[str, etree._Element], reference: str) -> etree._Element | None:
         # The whole text first: ids that are no NCNames may hold a colon of their own.

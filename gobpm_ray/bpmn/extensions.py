@@ -27,7 +27,8 @@ assignment, `formKey` and `requiredOutputs` of a user task, `correlationKey` on 
 
 Of the Ray task that a service or send task runs as: `num_cpus`, `num_gpus`, `memory`, `resources`, `accelerator_type`,
 `runtime_env`, `scheduling`, `label_selector`. Of a process: `secrets`, the names of variables that nobody is shown.
-Elements: `input`, `output`, `requiredOutput`, `option` (of a Ray task, as JSON), and `operand`: any expression of the
+Of a task: `element`, the user's own element that it is. Of any element: `dehydrationThreshold`.
+Elements: `input`, `output`, `requiredOutput`, `parameter` (of an own element), `property` (one of several correlation keys of a message), `option` (of a Ray task, as JSON), and `operand`: any expression of the
 element, BPMN's own included, by its `use`, exactly as written and with its `language`."""
 
 
@@ -66,6 +67,12 @@ def _own(element: etree._Element, operands: Operands, findings: Findings, extras
             into.append(Mapping(str(found.get("target") or ""), _exact(found)))
         elif name == "option":
             _ray_option(str(found.get("name") or ""), str(found.get("value") or ""), found, findings, extras, owner)
+        elif name == "parameter":
+            extras.parameters.append(Mapping(str(found.get("name") or ""), _exact(found)))
+        elif name == "property":
+            uses = extras.properties.setdefault(str(found.get("name") or ""), {})
+            if (use := str(found.get("use") or "")) in ("path", "data"):
+                uses[use] = _exact(found)
         elif name == "requiredOutput":
             required.append(str(found.get("name") or ""))
         else:
@@ -107,6 +114,8 @@ def _attributes(element: etree._Element, operands: Operands, extras: Extras) -> 
     extras.follow_up = operand("followUpDate")
     extras.priority = operand("priority")
     extras.form = value("formKey")
+    extras.element = value("element")
+    extras.threshold = value("dehydrationThreshold")
     if key := value("correlationKey"):
         extras.key = operands.expression(key)
     extras.decision = operand("decision")

@@ -33,6 +33,12 @@ class Extras:
     required_outputs: tuple[str, ...] = ()
     key: Expression | None = None
     """A message's correlation key."""
+    properties: dict[str, dict[str, Expression]] = field(default_factory=dict)
+    """A message's correlation properties: name -> `path`, `data` -> expression."""
+    element: str = ""
+    """Of a task: the user's own element that it is."""
+    parameters: list[Mapping] = field(default_factory=list)
+    threshold: str = ""
     called: Expression | None = None
     """The process that a call activity calls."""
     decision: Expression | None = None

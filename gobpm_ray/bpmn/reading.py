@@ -23,6 +23,7 @@ class Base(TypedDict):
     line: int
     inputs: tuple[Mapping, ...]
     outputs: tuple[Mapping, ...]
+    dehydration_threshold: str
 
 
 class ActivityBase(Base):
@@ -51,6 +52,7 @@ class Reading:
             line=xml.line(self.element),
             inputs=tuple(self.extras.inputs),
             outputs=tuple(self.extras.outputs),
+            dehydration_threshold=self.extras.threshold,
         )
 
     @property

@@ -25,6 +25,7 @@ from gobpm_ray.model.elements import (
     CompensateDefinition,
     ComplexGateway,
     ConditionalDefinition,
+    CustomTask,
     DecisionTask,
     EndEvent,
     ErrorDefinition,
@@ -58,6 +59,7 @@ def write_node(node: FlowNode, process: Process, roots: Roots) -> etree._Element
     """The node's element, without what lies inside it."""
     element = bpmn(_tag(node), id=node.id)
     text_attributes(element, name=node.name)
+    ray_attribute(element, "dehydrationThreshold", node.dehydration_threshold)
     for mapping in node.inputs:
         extension(element, "input", mapping.source, target=mapping.target)
     for mapping in node.outputs:
@@ -88,6 +90,8 @@ def write_node(node: FlowNode, process: Process, roots: Roots) -> etree._Element
 def _tag(node: FlowNode) -> str:
     if isinstance(node, DecisionTask):
         return "businessRuleTask"
+    if isinstance(node, CustomTask):
+        return "task"
     return _SUB_PROCESSES.get(node.kind, node.type) if isinstance(node, SubProcess) else node.type
 
 
@@ -147,6 +151,10 @@ def _activity(element: etree._Element, node: Activity, roots: Roots) -> None:
                 extension(element, "option", name=name, value=value)
             if node.message is not None:
                 text_attributes(element, messageRef=roots.message(node.message))
+        case CustomTask():
+            ray_attribute(element, "element", node.element)
+            for parameter in node.parameters:
+                extension(element, "parameter", parameter.source, name=parameter.target)
         case DecisionTask():
             operand(element, "decision", node.decision)
             ray_attribute(element, "binding", node.binding if node.binding != "latest" else "")

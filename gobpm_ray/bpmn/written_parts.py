@@ -115,7 +115,18 @@ class Roots:
         """The id of the message with this name and key; '' for one without a name."""
         if not message.name:
             return ""
-        return self._root("message", (message.name, message.key), message.name, message.key)
+        identity = (message.name, message.key, message.properties)
+        known = ("message", identity) in self._known
+        message_id = self._root("message", identity, message.name, message.key)
+        if not known and message.properties:
+            element = self.elements[-1]
+            for each in message.properties:
+                extension(element, "property", name=each.name)
+                if each.path is not None:
+                    extension(element, "property", each.path, name=each.name, use="path")
+                if each.data is not None:
+                    extension(element, "property", each.data, name=each.name, use="data")
+        return message_id
 
     def signal(self, name: str) -> str:
         return self._root("signal", name, name) if name else ""

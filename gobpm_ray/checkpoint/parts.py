@@ -69,6 +69,8 @@ class HeadDocument(_Document):
     """Tracks whose effect is handed out: a claim of some parts sees by it that others need recovery."""
     c: int = 0
     """armed conditions"""
+    k: dict[str, str] = {}
+    """learnt correlation properties"""
 
 
 class ScopeDocument(_Document):
@@ -174,7 +176,7 @@ def decode_with_working(
     for name, data in parts.items():
         if name == "h":
             head = _read(HeadDocument, instance_id, name, data)
-            state.head = Head(head.t, head.s, head.i, head.b, head.n, head.c)
+            state.head = Head(head.t, head.s, head.i, head.b, head.n, head.k, head.c)
             working = head.w
         elif name[:1] == "t":
             state.tracks[name[1:]] = _track_of(instance_id, name, data)
@@ -205,6 +207,8 @@ def _head(head: Head, working: int) -> bytes:
         document["w"] = working
     if head.conditions:
         document["c"] = head.conditions
+    if head.keys:
+        document["k"] = head.keys
     return write(document)
 
 

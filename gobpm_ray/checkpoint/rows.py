@@ -36,7 +36,7 @@ def payload(
     return write(document, where) if document else _NOTHING
 
 
-def trigger(id: str, kind: str, wait: str, seq: int, data: bytes) -> Trigger:
+def trigger(id: str, kind: str, wait: str, seq: int, data: bytes, key: str = "") -> Trigger:
     """The core's trigger of an inbox row. InvalidPayload when its bytes say nothing."""
     if kind not in _KINDS:
         raise InvalidPayload(f"trigger '{id}': unknown kind {kind!r}")
@@ -44,7 +44,7 @@ def trigger(id: str, kind: str, wait: str, seq: int, data: bytes) -> Trigger:
     if kind == "start" and wait:
         # Started by a start event: the row's wait is that event's id, and names no wait of the instance.
         node, wait = wait, ""
-    return Trigger(id, kind, wait, seq, values, node, code, cause)  # type: ignore[arg-type]
+    return Trigger(id, kind, wait, seq, values, node, code, cause, key)  # type: ignore[arg-type]
 
 
 def read_payload(data: bytes, where: str = "payload") -> tuple[dict[str, Any], str, str, str]:

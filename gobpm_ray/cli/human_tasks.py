@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,12 +15,29 @@ if TYPE_CHECKING:
     from gobpm_ray.engine.views import TaskInfo
 
 
+class Order(StrEnum):
+    AGE = "age"
+    PRIORITY = "priority"
+    DUE = "due"
+
+
 def tasks(
     user: User = "",
     group: Groups = None,
     node: Annotated[str, typer.Option("--node", metavar="ID", help="Only tasks of this element.")] = "",
     instance: Annotated[str, typer.Option("--instance", metavar="ID", help="Only tasks of this instance.")] = "",
     jobs: Annotated[bool, typer.Option("--jobs", help="Jobs of workers instead of tasks of people.")] = False,
+    process: Annotated[str, typer.Option("--process", metavar="ID", help="Only tasks of this process.")] = "",
+    where: Annotated[
+        list[str] | None, typer.Option("--where", metavar="NAME=JSON", help="Only where this variable has this value.")
+    ] = None,
+    due_before: Annotated[
+        str | None, typer.Option("--due-before", metavar="WHEN", help="Only with a due date before then, or in that time.")
+    ] = None,
+    follow_up_before: Annotated[
+        str | None, typer.Option("--follow-up-before", metavar="WHEN", help="The same of the follow-up date.")
+    ] = None,
+    order: Annotated[Order, typer.Option("--order", help="What comes first.")] = Order.AGE,
     limit: Annotated[int, typer.Option("--limit", min=1)] = 1_000,
     json: Json = False,
 ) -> None:
@@ -30,7 +48,21 @@ def tasks(
             if jobs:
                 found = engine.jobs(node=node, instance_id=instance, limit=limit)
             else:
-                found = engine.tasks(node=node, instance_id=instance, user=user, groups=group or (), limit=limit)
+                from gobpm_ray.engine.amounts import when
+
+                now = engine.now()
+                found = engine.tasks(
+                    node=node,
+                    instance_id=instance,
+                    user=user,
+                    groups=group or (),
+                    process_id=process,
+                    variables=variables(where or (), option="--where"),
+                    due_before_ms=None if due_before is None else when(now, due_before),
+                    follow_up_before_ms=None if follow_up_before is None else when(now, follow_up_before),
+                    order=order.value,
+                    limit=limit,
+                )
         for one in found:
             output.row(_row(one))
         if not output.json:
@@ -67,6 +99,23 @@ def claim(
     finish(json, body)
 
 
+def reassign(
+    task: Task,
+    user: Annotated[str, typer.Option("--user", metavar="NAME", help="Who has it from now on.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Give a task to a user, whoever has it."""
+
+    def body(output: Output) -> int:
+        with operations(output) as engine:
+            found = engine.task(task)
+            engine.reassign(found.id, user)
+        output.row({"task": found.id, "owner": user}, lambda: f"{found.id} is given to {user}")
+        return OK
+
+    finish(json, body)
+
+
 def unclaim(task: Task, json: Json = False) -> None:
     """Give a task's reservation back."""
 
@@ -98,7 +147,7 @@ def complete(
         values = {**json_object(outputs, "--outputs"), **variables(var or ())}
         with operations(output) as engine:
             try:
-                answer = engine.complete(task, values, user, group or (), strict=strict, id=delivery_id)
+                answer = engine.complete(task, values, user, group or (), strict=strict or None, id=delivery_id)
             except UnknownTask as unknown:
                 try:
                     answer = engine.complete_job(task, values, id=delivery_id)

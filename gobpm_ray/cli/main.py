@@ -45,6 +45,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "tasks": human_tasks.tasks,
         "claim": human_tasks.claim,
         "unclaim": human_tasks.unclaim,
+        "reassign": human_tasks.reassign,
         "complete": human_tasks.complete,
         "jobs": jobs.jobs,
     },

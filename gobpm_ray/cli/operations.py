@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gobpm_ray.cli.options import DeliveryId, Files, Instance, Json, Node, Outputs, Payload, Variables
+from gobpm_ray.cli.options import Chosen, DeliveryId, Files, Instance, Json, Node, OfKey, OfProcess, OfState, Outputs, Payload, Variables
 from gobpm_ray.cli.output import OK, Output, finish, json_object, variables
 
 if TYPE_CHECKING:
     from gobpm_ray.engine.operations import Operations
-    from gobpm_ray.engine.views import InstanceView, Started
+    from gobpm_ray.engine.views import IncidentView, InstanceView, Started
 
 
 @contextmanager
@@ -227,33 +227,70 @@ def signal(
 
 def incidents(
     instance: Annotated[str, typer.Option("--instance", metavar="ID", help="Only this instance.")] = "",
+    process: Annotated[str, typer.Option("--process", metavar="ID", help="Only of this process.")] = "",
+    node: Annotated[str, typer.Option("--node", metavar="ID", help="Only at this element.")] = "",
+    code: Annotated[str, typer.Option("--code", metavar="CODE", help="Only of this kind.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1)] = 1_000,
+    retry: Annotated[bool, typer.Option("--retry", help="Try each of them again.")] = False,
+    resolve: Annotated[bool, typer.Option("--resolve", help="Go past each of them, with --outputs.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Cancel their instances.")] = False,
+    outputs: Outputs = None,
     json: Json = False,
 ) -> None:
-    """List open incidents."""
+    """List open incidents, oldest first; or repair all that fit."""
 
     def body(output: Output) -> int:
-        from gobpm_ray.engine.views import moment_text
+        from gobpm_ray.errors import InputError
 
+        chosen = [name for name, wanted in (("retry", retry), ("resolve", resolve), ("drop", drop)) if wanted]
+        if len(chosen) > 1:
+            raise InputError(f"incidents: expected at most one of --retry, --resolve and --drop, got {len(chosen)}")
         with operations(output) as engine:
-            found = engine.incidents(instance)
-        for one in found:
-            output.row(
-                {
-                    "instance_id": one.instance_id,
-                    "node": one.node,
-                    "cause": one.cause,
-                    "code": one.code,
-                    "at": moment_text(one.at_ms),
-                }
-            )
+            if chosen:
+                repaired = engine.repair(
+                    chosen[0],  # type: ignore[arg-type]
+                    instance_id=instance,
+                    process_id=process,
+                    node=node,
+                    code=code,
+                    outputs=json_object(outputs, "--outputs") if resolve else None,
+                    limit=limit,
+                )
+                for one, why in repaired.refused:
+                    output.warn(f"{one}: {why}")
+                row = {"action": chosen[0], "matched": repaired.matched, "done": len(repaired.done)}
+                output.row(
+                    row, lambda: f"accepted: {chosen[0]} of {len(repaired.done)} of {repaired.matched} incidents"
+                )
+                return OK
+            found = engine.incidents(instance, process_id=process, node=node, code=code, limit=limit)
+        for each in found:
+            output.row(_incident(each))
         if not output.json:
             from gobpm_ray.cli.render import show_table
+            from gobpm_ray.engine.views import moment_text
 
-            rows = [(i.instance_id, i.node, i.cause, moment_text(i.at_ms)) for i in found]
-            show_table(("instance", "at", "cause", "since"), rows, "no open incidents")
+            rows = [(i.instance_id, i.node, i.code, i.cause, moment_text(i.at_ms)) for i in found]
+            show_table(("instance", "at", "kind", "cause", "since"), rows, "no open incidents")
         return OK
 
     finish(json, body)
+
+
+def _incident(one: IncidentView) -> dict[str, Any]:
+    from gobpm_ray.engine.views import moment_text, plain
+
+    return {
+        "instance_id": one.instance_id,
+        "process_id": one.process_id,
+        "node": one.node,
+        "cause": one.cause,
+        "code": one.code,
+        "at": moment_text(one.at_ms),
+        "stack": one.stack or None,
+        "attempts": [{"event": e.event, "at": moment_text(e.at_ms), "cause": e.detail} for e in one.attempts],
+        "data": plain(one.data),
+    }
 
 
 def retry(instance: Instance, node: Node = "", json: Json = False) -> None:
@@ -298,26 +335,78 @@ def set_(
     finish(json, body)
 
 
-def cancel(instance: Instance, json: Json = False) -> None:
-    """Terminate an instance."""
+def cancel(
+    instance: Chosen = "",
+    process: OfProcess = "",
+    state: OfState = "",
+    business_key: OfKey = "",
+    json: Json = False,
+) -> None:
+    """Terminate an instance, or all living ones that fit."""
 
     def body(output: Output) -> int:
         with operations(output) as engine:
-            answer = engine.cancel(instance)
-        _receipt(output, answer, f"accepted: {instance} is cancelled")
+            if instance and not (process or state or business_key):
+                answer = engine.cancel(instance)
+                _receipt(output, answer, f"accepted: {instance} is cancelled")
+                return OK
+            _one_or_filter(instance, "cancel")
+            done = engine.cancel_all(process_id=process, state=state, business_key=business_key)
+        _many(output, done, "cancelled")
         return OK
 
     finish(json, body)
 
 
-def suspend(instance: Instance, json: Json = False) -> None:
-    """Hold an instance: it keeps what comes and runs none of it."""
-    finish(json, lambda output: _hold(output, instance, True))
+def suspend(
+    instance: Chosen = "",
+    process: OfProcess = "",
+    state: OfState = "",
+    business_key: OfKey = "",
+    json: Json = False,
+) -> None:
+    """Hold an instance, or all living ones that fit: it keeps what comes and runs none of it."""
+
+    def body(output: Output) -> int:
+        if instance and not (process or state or business_key):
+            return _hold(output, instance, True)
+        _one_or_filter(instance, "suspend", process, state, business_key)
+        with operations(output) as engine:
+            done = engine.suspend_all(process_id=process, state=state, business_key=business_key)
+        _many(output, done, "suspended")
+        return OK
+
+    finish(json, body)
 
 
-def resume(instance: Instance, json: Json = False) -> None:
-    """Let a held instance go on."""
-    finish(json, lambda output: _hold(output, instance, False))
+def resume(instance: Chosen = "", process: OfProcess = "", business_key: OfKey = "", json: Json = False) -> None:
+    """Let a held instance go on, or all held ones that fit."""
+
+    def body(output: Output) -> int:
+        if instance and not (process or business_key):
+            return _hold(output, instance, False)
+        _one_or_filter(instance, "resume", process, business_key)
+        with operations(output) as engine:
+            done = engine.resume_all(process_id=process, business_key=business_key)
+        _many(output, done, "resumed")
+        return OK
+
+    finish(json, body)
+
+
+def _one_or_filter(instance: str, action: str, *filters: str) -> None:
+    from gobpm_ray.errors import InputError
+
+    if instance:
+        raise InputError(f"{action}: expected an instance or a filter, got both")
+    if filters and not any(filters):
+        raise InputError(f"{action}: expected an instance, or a filter to choose by")
+
+
+def _many(output: Output, done: list[str], word: str) -> None:
+    for one in done:
+        output.row({"instance_id": one, word: True})
+    output.row({"count": len(done)}, lambda: f"{len(done)} instances are {word}")
 
 
 def _hold(output: Output, instance: str, suspended: bool) -> int:

@@ -32,6 +32,10 @@ Beside = Annotated[
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="A user completes only a task that was claimed.")]
 Instance = Annotated[str, typer.Argument(metavar="INSTANCE", help="An instance id.", show_default=False)]
+Chosen = Annotated[str, typer.Argument(metavar="[INSTANCE]", help="An instance id.", show_default=False)]
+OfProcess = Annotated[str, typer.Option("--process", metavar="ID", help="All instances of this process.")]
+OfState = Annotated[str, typer.Option("--state", metavar="STATE", help="All in this state, as `list` shows it.")]
+OfKey = Annotated[str, typer.Option("--business-key", metavar="KEY", help="All with this business key.")]
 Node = Annotated[str, typer.Argument(metavar="[NODE]", help="The failed element. Default: the oldest open incident.")]
 Task = Annotated[
     str, typer.Argument(metavar="TASK", help="A task's id, or a node id: its oldest open task.", show_default=False)

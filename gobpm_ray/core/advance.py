@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gobpm_ray.core.correlation import learn
 from gobpm_ray.core.faults import FAILURE, FLOW, NO_START, OUTPUT, SEALED, Fault
 from gobpm_ray.core.listening import listen
 from gobpm_ray.core.nodes.event_gateway import instantiate
@@ -91,6 +92,8 @@ def _start(run: Run, trigger: Trigger) -> bool:
     root = run.open_scope(None, program.id, {})
     run.record("started", trigger.node, trigger.id)
     if trigger.node:
+        for index in range(len(run.nodes[trigger.node].definitions)):
+            learn(run, run.nodes[trigger.node], str(index), trigger)
         gateway = program.instantiating.get(trigger.node)
         if gateway is not None:
             instantiate(run, root, run.nodes[gateway], run.nodes[trigger.node], trigger.values)
@@ -134,7 +137,7 @@ def _set(run: Run, trigger: Trigger) -> bool:
 
 def _fire(run: Run, trigger: Trigger) -> bool:
     """The family of the node that the wait names goes on; at a boundary or a gateway's arm the token does not stand."""
-    owner, node_id, _, _ = parse_wait_id(trigger.wait)
+    owner, node_id, index, _ = parse_wait_id(trigger.wait)
     holder = run.state.holder(owner)
     armed = None if holder is None else holder.waits.get(trigger.wait)
     if holder is None or armed is None or armed.kind != trigger.kind:
@@ -144,6 +147,8 @@ def _fire(run: Run, trigger: Trigger) -> bool:
         node = run.node(holder)
     else:
         node = run.nodes[node_id]
+    if trigger.kind == "message":
+        learn(run, node, index, trigger)
     run.meet(holder, node, trigger.wait, trigger)
     return True
 

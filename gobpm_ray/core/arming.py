@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gobpm_ray.calendar.timers import TimerArm, arm_timer, rearm
 from gobpm_ray.core.conditions import holds
+from gobpm_ray.core.correlation import key_to_send_by, keys_to_wait_by
 from gobpm_ray.core.faults import INVALID_KEY, Fault
 from gobpm_ray.core.keys import message_key
 from gobpm_ray.core.operands import Conditional, Message, Signal, Timer
@@ -54,8 +55,17 @@ def arm_definitions(
                 continue
             run.arm(holder, node.id, wait, timer_wait(timer), group)
         elif isinstance(definition, Message):
-            key = key_of(run, holder, definition)
-            run.arm(holder, node.id, wait, ArmedWait("message", key=key), group, repeat)
+            if not definition.properties:
+                key = key_of(run, holder, definition)
+                run.arm(holder, node.id, wait, ArmedWait("message", key=key), group, repeat)
+                continue
+            keys = keys_to_wait_by(run, seen_by(run, holder), definition)
+            if node.gathers:
+                del keys[1:]  # each wait of such a node is one thing that must occur
+            races = group if group or repeat or len(keys) == 1 else f"{owner}:{visit}:{node.id}"
+            for number, key in enumerate(keys):
+                alias = wait_id(owner, node.id, f"{index}+{number}" if number else index, visit, occurrence)
+                run.arm(holder, node.id, alias, ArmedWait("message", key=key), races, repeat)
         elif isinstance(definition, Signal):
             run.arm(holder, node.id, wait, ArmedWait("signal", key=definition.key), group, repeat)
         elif isinstance(definition, Conditional):
@@ -120,6 +130,8 @@ def timer_wait(timer: TimerArm) -> ArmedWait:
 
 def key_of(run: Run, holder: Track | Scope, message: Message) -> str:
     """The message's canonical key in the holder's scope: the same for the one who waits and the one who throws (N3)."""
+    if message.properties:
+        return key_to_send_by(run, seen_by(run, holder), message)
     if message.key is None:
         return message.plain
     use = f"correlation key of message '{message.name}'"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 from gobpm_ray.errors import InvalidPayload
@@ -12,7 +13,51 @@ SEPARATOR = "\x1f"
 ALLOWED_KEY_LENGTH = 1_024
 
 
+PROPERTY = "\x1d"
+"""Before each property=value that a sender names behind a message's canonical key."""
+
+
 def message_key(name: str, key: object = None) -> str:
+    """`canonical_key`; of a table of correlation properties the first one's value, and behind it all of them by name:
+    the message is looked for under each value, and not given to who knows another value of one (M49)."""
+    if not isinstance(key, Mapping):
+        return canonical_key(name, key)
+    if not key:
+        raise InvalidPayload(f"message {name[:80]!r}: correlated by no property at all")
+    named = {_property(property_name): key_text(value) for property_name, value in key.items()}
+    first = next(iter(named.values()))
+    return canonical_key(name, first) + "".join(f"{PROPERTY}{each}={value}" for each, value in named.items())
+
+
+def properties_of(key: str) -> dict[str, str]:
+    """What the sender named behind the canonical key."""
+    if PROPERTY not in key:
+        return {}
+    pairs = (each.partition("=") for each in key.split(PROPERTY)[1:])
+    return {name: value for name, _, value in pairs}
+
+
+def routes(key: str) -> list[str]:
+    """The canonical keys that a message of this key is looked for under, the one that it is parked by first."""
+    base, *named = key.split(PROPERTY)
+    if not named:
+        return [base]
+    head = base[: base.index(SEPARATOR, base.index(SEPARATOR) + 1) + 1]
+    return list(dict.fromkeys([base, *(f"{head}={each.partition('=')[2]}" for each in named)]))
+
+
+def learnt_text(properties: Mapping[str, str]) -> str:
+    """Learnt properties as the store keeps them beside an instance."""
+    return "".join(f"{PROPERTY}{name}={value}" for name, value in properties.items()) + PROPERTY if properties else ""
+
+
+def _property(name: object) -> str:
+    if not isinstance(name, str) or "=" in name:
+        raise InvalidPayload(f"correlation property {str(name)[:80]!r}: expected a name without '='")
+    return _checked(name, "correlation property")
+
+
+def canonical_key(name: str, key: object = None) -> str:
     """The canonical key of a message: kind, name and correlation key. Equal business values give equal text:
     5, 5.0 and "5" correlate. None stands for "correlated by name alone" and equals only itself.
 
@@ -45,7 +90,7 @@ def key_text(key: object) -> str:
 
 
 def _checked(text: str, what: str) -> str:
-    if not text or len(text) > ALLOWED_KEY_LENGTH or any(c in text for c in "\x1f\x1e\x00\n"):
+    if not text or len(text) > ALLOWED_KEY_LENGTH or any(c in text for c in "\x1f\x1e\x1d\x00\n"):
         raise InvalidPayload(
             f"{what} {text[:80]!r}: expected 1 to {ALLOWED_KEY_LENGTH} characters without control characters"
         )

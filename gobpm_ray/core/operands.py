@@ -27,11 +27,21 @@ class Timer:
 
 
 @dataclass(frozen=True, slots=True)
+class Property:
+    """One of several keys of a message's conversation."""
+
+    name: str
+    path: Operand | None
+    data: Operand | None
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     name: str
     key: Operand | None
     plain: str
     """The canonical key of a message correlated by name alone, and of every start subscription."""
+    properties: tuple[Property, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

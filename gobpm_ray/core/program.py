@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
+from typing import Protocol
 
+from gobpm_ray.calendar.durations import add_duration, parse_duration
 from gobpm_ray.core import wiring
 from gobpm_ray.core.keys import message_key, signal_key
 from gobpm_ray.core.nodes import ITERATIONS, family_of
@@ -27,13 +29,13 @@ from gobpm_ray.core.operands import (
     Link,
     Message,
     Operand,
+    Property,
     Signal,
     Terminate,
     Timer,
 )
 from gobpm_ray.core.reachability import upstream
 from gobpm_ray.core.state import Track
-from gobpm_ray.decisions.compiled import Decisions
 from gobpm_ray.errors import ExpressionError, GobpmError, InvalidModel
 from gobpm_ray.expressions import compile_expression, compile_script
 from gobpm_ray.model.elements import (
@@ -45,6 +47,8 @@ from gobpm_ray.model.elements import (
     CompensateDefinition,
     ComplexGateway,
     ConditionalDefinition,
+    CorrelationProperty,
+    CustomTask,
     EndEvent,
     ErrorDefinition,
     EscalationDefinition,
@@ -71,11 +75,20 @@ from gobpm_ray.model.elements import (
 )
 from gobpm_ray.model.elements import Mapping as ModelMapping
 
-DecisionSource = Callable[[str, str, int], Decisions | None]
+
+class Decider(Protocol):
+    """The decisions of one document, as tasks ask for them (`gobpm_ray.decisions.compiled.Decisions`)."""
+
+    def __contains__(self, decision_id: object, /) -> bool: ...
+    def evaluate(self, decision_id: str, variables: Mapping[str, object], now_ms: int) -> object: ...
+    def result_name(self, decision_id: str) -> str: ...
+
+
+DecisionSource = Callable[[str, str, int], Decider | None]
 """(decision id, binding, version) -> the decisions of the document that defines it; None while it is not deployed."""
 
 
-def _no_decisions(_decision: str, _binding: str, _version: int) -> Decisions | None:
+def _no_decisions(_decision: str, _binding: str, _version: int) -> Decider | None:
     return None
 
 
@@ -156,6 +169,8 @@ class Program:
     """Arm of an event-based gateway that starts the process -> that gateway."""
     decisions: DecisionSource = _no_decisions
     """Who has the decisions that business rule tasks evaluate."""
+    thresholds: Mapping[str, int] = field(default_factory=dict)
+    """Elements with a dehydration threshold of their own -> ms."""
 
     def at(self, track: Track) -> ProgramNode | None:
         """The node that the token stands at: for a round of an iterating activity, the body alone."""
@@ -209,6 +224,7 @@ class _Compiler:
             if isinstance(element, BoundaryEvent):
                 attached[element.attached_to].append(element.id)
         nodes = {element.id: self.node(element, tuple(attached[element.id])) for element in process.nodes.values()}
+        thresholds = self.thresholds()
         if self.problems:
             rest = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
             raise InvalidModel(f"process '{process.id}': {self.problems[0].message}{rest}", tuple(self.problems))
@@ -234,7 +250,18 @@ class _Compiler:
             listeners=MappingProxyType(wiring.listeners(process)),
             undoers=MappingProxyType(wiring.undoers(process)),
             decisions=self.decisions,
+            thresholds=MappingProxyType(thresholds),
         )
+
+    def thresholds(self) -> dict[str, int]:
+        found = {}
+        for element in self.process.nodes.values():
+            if element.dehydration_threshold:
+                try:
+                    found[element.id] = add_duration(0, parse_duration(element.dehydration_threshold))
+                except GobpmError as error:
+                    self.problem(element, f"{element.type} '{element.id}': dehydration threshold: {error}")
+        return found
 
     def starts(self, scope: str) -> tuple[str, ...]:
         inside = [element for element in self.process.nodes.values() if (element.scope or self.process.id) == scope]
@@ -254,13 +281,20 @@ class _Compiler:
         outgoing = tuple(
             self.flow(self.process.flows[flow], default) for flow in element.outgoing if self.known(element, flow)
         )
-        family = family_of(element)
+        try:
+            family = family_of(element)
+        except InvalidModel as unknown:
+            self.problem(element, str(unknown))
+            family = Family()
         script = None
         operands = {
             name: self.operand(element, name, value)
             for name in (attribute.name for attribute in fields(element))
             if isinstance(value := getattr(element, name), Expression) and not _statements(element, value)
         }
+        if isinstance(element, CustomTask):
+            given = self.bindings(element, "parameter", element.parameters)
+            operands.update({binding.target: binding.source for binding in given})
         if isinstance(element, ScriptTask) and _statements(element, element.script):
             script = self.statements(element)
         definitions = tuple(self.definition(element, definition) for definition in _definitions(element))
@@ -367,7 +401,8 @@ class _Compiler:
                 return Timer(definition.kind, self.operand(element, "timer", definition.value))
             if isinstance(definition, MessageDefinition):
                 key = None if definition.key is None else self.operand(element, "correlation key", definition.key)
-                return Message(definition.name, key, message_key(definition.name))
+                several = tuple(self.property(element, each) for each in definition.properties)
+                return Message(definition.name, key, message_key(definition.name), several)
             if isinstance(definition, SignalDefinition):
                 return Signal(definition.name, signal_key(definition.name))
             if isinstance(definition, ConditionalDefinition):
@@ -387,6 +422,12 @@ class _Compiler:
                 return Cancel()
             case _:
                 return Terminate()
+
+    def property(self, element: FlowNode, written: CorrelationProperty) -> Property:
+        use = f"correlation property '{written.name}'"
+        path = None if written.path is None else self.operand(element, use, written.path)
+        data = None if written.data is None else self.operand(element, use, written.data)
+        return Property(written.name, path, data)
 
     def bindings(self, element: FlowNode, what: str, mappings: tuple[ModelMapping, ...]) -> tuple[Binding, ...]:
         return tuple(

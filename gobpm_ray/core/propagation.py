@@ -16,7 +16,7 @@ from gobpm_ray.core.faults import UNCAUGHT_ERROR, Fault
 from gobpm_ray.core.listening import handle
 from gobpm_ray.core.operands import Error, Escalation
 from gobpm_ray.errors import BrokenInvariant
-from gobpm_ray.model.elements import BoundaryEvent
+from gobpm_ray.model.elements import BoundaryEvent, EndEvent, ThrowEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,6 +95,9 @@ def throw_escalation(run: Run, track: Track, code: str, values: dict[str, object
             run.record("uncaught", track.node, f"escalation '{code}'")
         return True
     visit = track.visit
+    thrower = run.node(track).element
+    if isinstance(thrower, ThrowEvent | EndEvent) and cast(BoundaryEvent, catcher.node.element).interrupting:
+        run.record("node", thrower.id)  # it has thrown, as an error end has: only what would follow it is interrupted
     catch(run, catcher, values)
     return run.state.tracks.get(track.id) is track and track.visit == visit
 

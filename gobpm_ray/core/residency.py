@@ -6,7 +6,7 @@ wait for an operator whatever it happened in (D24).
 
 from __future__ import annotations
 
-from gobpm_ray.core.nodes.family import Park
+from gobpm_ray.core.nodes.family import Park, near
 from gobpm_ray.core.program import Program
 from gobpm_ray.core.state import InstanceState, TrackState
 
@@ -19,13 +19,13 @@ def willing(
     like any other."""
     nearest = now_ms + threshold_ms
     for scope in state.scopes.values():
-        if any(wait.deadline is not None and wait.deadline < nearest for wait in scope.waits.values()):
+        if any(near(program.thresholds, name, wait, now_ms, nearest) for name, wait in scope.waits.items()):
             return False
     for track in state.tracks.values():
         node = program.at(track)
         if node is None:
             return False
-        park = Park(track, node, now_ms, threshold_ms, release_jobs)
+        park = Park(track, node, now_ms, threshold_ms, release_jobs, program.thresholds)
         if track.state is TrackState.FAILED:
             if not park.far():
                 return False

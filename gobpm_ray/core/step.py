@@ -54,6 +54,8 @@ class Trigger:
     called instance, '' when it completed; `cause` "terminated" when it was cancelled."""
     cause: str = ""
     """failed: one line that a person can read."""
+    key: str = ""
+    """message, and a start by one: its key as it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,5 +201,7 @@ class Step:
     history: list[HistoryEntry] = field(default_factory=list)
     overtaken: list[Trigger] = field(default_factory=list)
     """Triggers whose wait an earlier one had ended: messages go back to routing, the rest end visibly."""
+    learnt: bool = False
+    """The instance knows more correlation properties than before (`Head.keys`)."""
     outcome: Literal["", "completed", "terminated"] = ""
     """Set when the instance ended: `terminated` only by cancel (a terminate end completes)."""

@@ -34,3 +34,8 @@ def moment(value: Moment) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     return parse_date(value)
+
+
+def when(now_ms: int, text: str) -> int:
+    """A date, or how long from now; InvalidTimer."""
+    return after(now_ms, text) if text.strip().startswith("P") else moment(text)

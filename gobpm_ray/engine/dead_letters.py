@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gobpm_ray.core.keys import PROPERTY
 from gobpm_ray.runtime.ports import DeadRow
 
 _SEPARATOR = "\x1f"
@@ -27,7 +28,7 @@ class DeadLetter:
 
 
 def dead_letter(row: DeadRow) -> DeadLetter:
-    key = row.key.rpartition(_SEPARATOR)[2].removeprefix("=")
+    key = row.key.rpartition(_SEPARATOR)[2].partition(PROPERTY)[0].removeprefix("=")
     payload = row.payload.decode(errors="replace")
     return DeadLetter(row.id, row.kind, row.name, key, row.reason, row.at, row.accepted, payload)
 

@@ -20,7 +20,7 @@ from gobpm_ray.engine.views import Deployed, WaitView
 from gobpm_ray.errors import InvalidModel, UnregisteredCallable
 from gobpm_ray.model.elements import LITERAL, CallActivity, DecisionTask, Process, WorkTask
 from gobpm_ray.runtime.ports import ArmRow, Store
-from gobpm_ray.runtime.programs import decision_pin, write_job_nodes, write_pins
+from gobpm_ray.runtime.programs import decision_pin, load_elements, write_job_nodes, write_pins
 from gobpm_ray.settings import Settings
 
 
@@ -43,7 +43,7 @@ def deploy_packages(
     """Every package is stored and its start events armed; or nothing is, and an InputError says why. `rules` are stored
     before: an instance that starts at once finds its decisions."""
     now, rules = store.now(), list(rules)
-    ready = [_prepare(package, settings, registered, job_nodes, now) for package in packages]
+    ready = [_prepare(store, package, settings, registered, job_nodes, now) for package in packages]
     _refuse_shared_ids(store, {each.package.process.id for each in ready}, {each.decision_id for each in rules})
     for each in rules:
         store.deploy(each.decision_id, each.document, [])
@@ -69,7 +69,12 @@ def _refuse_shared_ids(store: Store, processes: set[str], decisions: set[str]) -
 
 
 def _prepare(
-    package: Package, settings: Settings, registered: Collection[str], job_nodes: frozenset[str], now_ms: int
+    store: Store,
+    package: Package,
+    settings: Settings,
+    registered: Collection[str],
+    job_nodes: frozenset[str],
+    now_ms: int,
 ) -> _Ready:
     process = package.process
     jobs = {task.id for task in work_of(process) if task.id in job_nodes}
@@ -81,6 +86,7 @@ def _prepare(
                     f"and no callable is registered under its id"
                 )
             jobs.add(task.id)
+    load_elements(store, process)
     program = compile_process(process, jobs=lambda task: task.id in jobs)
     return _Ready(package, program, frozenset(jobs), tuple(start_arms(program, now_ms)))
 

@@ -6,6 +6,7 @@ from gobpm_ray.checkpoint.parts import decode
 from gobpm_ray.checkpoint.rows import read_history_entry
 from gobpm_ray.core import projection
 from gobpm_ray.core.program import Program
+from gobpm_ray.core.secrets import Veil, veil_of_state
 from gobpm_ray.core.state import InstanceState
 from gobpm_ray.engine.views import HistoryView, IncidentView, InstanceStatus, InstanceView, TokenView, WaitView
 from gobpm_ray.runtime.ports import InstanceRecord
@@ -20,7 +21,8 @@ def instance_view(record: InstanceRecord, program: Program) -> InstanceView:
     ended = record.status in _ENDED
     tokens = () if ended else tuple(TokenView(t.node, t.state) for t in projection.tokens(program, state))
     history = history_of(record)
-    incidents = () if ended else (*_held(record, history), *_incidents(record.instance_id, state))
+    veil = veil_of_state(program.process, state)
+    incidents = () if ended else (*_held(record, history), *_incidents(record, state, history, veil))
     moving = not ended and (bool(record.inbox) or any(token.state in _AT_WORK for token in tokens) or not state.scopes)
     return InstanceView(
         instance_id=record.instance_id,
@@ -31,7 +33,7 @@ def instance_view(record: InstanceRecord, program: Program) -> InstanceView:
         resident=record.resident,
         created_ms=record.created,
         tokens=tokens,
-        variables=projection.variables(state),
+        variables=veil.values(projection.variables(state)),
         waits=() if ended else _waits(record),
         incidents=incidents,
         history=history,
@@ -46,12 +48,13 @@ def history_of(record: InstanceRecord) -> tuple[HistoryView, ...]:
 
 
 def _held(record: InstanceRecord, history: tuple[HistoryView, ...]) -> tuple[IncidentView, ...]:
-    """The incident of the whole instance whose hosts died silently (N9): it belongs to no node."""
+    """The incident of the whole instance, whose hosts died silently (N9) or which grew too large: it has no node."""
     if not record.held_at:
         return ()
     told = (entry.detail for entry in reversed(history) if entry.event == "incident" and not entry.node)
     cause = next(told, "its hosts died without a word")
-    return (IncidentView(record.instance_id, "", cause, "silent_deaths", record.held_at),)
+    code = "too_large" if "(max_instance)" in cause else "silent_deaths"
+    return (IncidentView(record.instance_id, "", cause, code, record.held_at, process_id=record.process_id),)
 
 
 def state_of(record: InstanceRecord) -> InstanceState:
@@ -79,9 +82,22 @@ def _status(stored: str, failed: bool, moving: bool) -> InstanceStatus:
     return "running" if moving else "waiting"
 
 
-def _incidents(instance_id: str, state: InstanceState) -> tuple[IncidentView, ...]:
+def _incidents(
+    record: InstanceRecord, state: InstanceState, history: tuple[HistoryView, ...], veil: Veil
+) -> tuple[IncidentView, ...]:
     return tuple(
-        IncidentView(instance_id, incident.node, incident.cause, incident.code, incident.at)
+        IncidentView(
+            record.instance_id,
+            incident.node,
+            veil.text(incident.cause),
+            incident.code,
+            incident.at,
+            process_id=record.process_id,
+            wait=incident.wait,
+            stack=veil.text(incident.stack),
+            attempts=tuple(e for e in history if e.node == incident.node and e.event in ("failed", "sealed")),
+            data=veil.values(incident.data),
+        )
         for incident in projection.open_incidents(state)
     )
 

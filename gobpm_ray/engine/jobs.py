@@ -14,12 +14,13 @@ from typing import Any
 from gobpm_ray.calendar.retries import parse_retries
 from gobpm_ray.checkpoint import rows
 from gobpm_ray.core.faults import one_line
+from gobpm_ray.core.secrets import HIDDEN
 from gobpm_ray.core.step import HistoryEntry
 from gobpm_ray.engine.amounts import Span, after
 from gobpm_ray.engine.base import checked_delivery, encoded, new_id
 from gobpm_ray.engine.clockwork import Clockwork
 from gobpm_ray.engine.views import Job, Started, TaskInfo
-from gobpm_ray.errors import InputError, LockLost
+from gobpm_ray.errors import GobpmError, InputError, LockLost
 from gobpm_ray.runtime.ports import JobVerb, JobView
 from gobpm_ray.settings import SECOND
 
@@ -166,8 +167,14 @@ class Jobs(Clockwork):
         return max(0, due - now) if due is not None else 0
 
     def _concealed(self, job: Job | str, text: str) -> str:
-        """The text without the values of secrets."""
-        return text
+        """The text without the values of secrets: a worker has them, and an exception may quote them."""
+        if not isinstance(job, Job):
+            return text
+        try:
+            return self._veil(job.process_id, job.process_version, job.inputs).text(text)
+        except GobpmError as unreadable:
+            # Which of its inputs are secret nobody can tell: then none of it is told.
+            return f"{HIDDEN} (its process cannot be read: {unreadable})"
 
 
 def job_of(view: JobView) -> Job:

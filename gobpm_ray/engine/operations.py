@@ -12,25 +12,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gobpm_ray.core.keys import message_key, signal_key
+from gobpm_ray.core.nodes.custom import imported, register
 from gobpm_ray.engine.amounts import Span, after
 from gobpm_ray.engine.base import checked_delivery, checked_instance_id, encoded, new_id
 from gobpm_ray.engine.dead_letters import DeadLetter, dead_letter, replayed_id
 from gobpm_ray.engine.deployment import deploy_packages
-from gobpm_ray.engine.instance_views import incident_waits
-from gobpm_ray.engine.jobs import Jobs
+from gobpm_ray.engine.populations import Populations
 from gobpm_ray.engine.reading import unknown_process
 from gobpm_ray.engine.sources import Package, Rules, Source, decisions, packages
 from gobpm_ray.engine.views import Deployed, Started
-from gobpm_ray.errors import InputError, UnknownInstance, UnknownProcess
+from gobpm_ray.errors import InputError, UnknownProcess
 from gobpm_ray.runtime.callables import Work, callable_row
 from gobpm_ray.runtime.ports import Accepted
-from gobpm_ray.runtime.programs import is_decision
+from gobpm_ray.runtime.programs import ELEMENTS, is_decision
 
 if TYPE_CHECKING:
     from gobpm_ray.store.verify import Report
 
 
-class Operations(Jobs):
+class Operations(Populations):
     """The engine's whole door, over any store."""
 
     # --- processes
@@ -61,6 +61,13 @@ class Operations(Jobs):
         comes from this program or its folder. UnregisteredCallable names a module that no node could load."""
         row = callable_row(work, self._signing_key)
         self.store.put_value("code", topic, row)
+
+    def register_element(self, element: str, family: str) -> None:
+        """From now on elements of this name are executed by the family `module:Class` (docs/custom-elements.md), which
+        every node can import. InvalidModel says what is wrong with it."""
+        made = imported(family)
+        self.store.put_value(ELEMENTS, element, family.encode())
+        register(element, made)
 
     def registered(self) -> frozenset[str]:
         """Topics that a callable is registered for."""
@@ -140,7 +147,8 @@ class Operations(Jobs):
         """Accept a message for whoever waits for its name and key, or starts by it; nobody: it is kept until its `ttl`
         is over.
 
-        `key` None: correlated by name alone. `payload` becomes variables of the receiver."""
+        `key` None: correlated by name alone; a table of correlation properties: looked for by each of them, and not
+        given to who knows another value of one. `payload` becomes variables of the receiver."""
         canonical = message_key(name, key)
         now = self.now() if isinstance(ttl, str) else 0
         lasting = self.settings.message_ttl_ms if ttl is None else after(now, ttl) - now
@@ -182,6 +190,11 @@ class Operations(Jobs):
         self.store.unclaim_task(self.task(task).id)
         self._settle()
 
+    def reassign(self, task: str, user: str) -> None:
+        """An operator gives the task to a user, whoever has it and whoever may claim it; UnknownTask."""
+        self.store.reassign_task(self.task(task).id, user)
+        self._settle()
+
     def complete(
         self,
         task: str,
@@ -189,19 +202,21 @@ class Operations(Jobs):
         user: str = "",
         groups: Sequence[str] = (),
         *,
-        strict: bool = False,
+        strict: bool | None = None,
         id: str | None = None,
     ) -> Started:
         """Complete a task (exact id, or the oldest open one of a node id); `outputs` become variables.
 
-        `user` '' acts as an operator. `strict`: it must have been claimed. UnknownTask, or one of four TaskRefused
+        `user` '' acts as an operator. `strict`: it must have been claimed; None: as the engine's
+        `strict_tasks` says. UnknownTask, or one of four TaskRefused
         (H58), by which nothing changes."""
         task_id = self.task(task).id
+        strictly = self.settings.strict_tasks if strict is None else strict
         values = encoded(outputs, f"task {task}")
         delivery = _delivery(id)
         accepted = self._surely(
             lambda: self.store.complete_task(
-                task_id, user, tuple(groups), tuple(outputs or ()), delivery, values, strict=strict
+                task_id, user, tuple(groups), tuple(outputs or ()), delivery, values, strict=strictly
             ),
             ours=id is None,
         )
@@ -235,61 +250,6 @@ class Operations(Jobs):
     def drop(self, letter: str) -> None:
         """A dead letter is gone for good; UnknownDelivery."""
         self.store.drop_dead(letter)
-
-    # --- operators
-    def retry(self, instance_id: str, node: str = "") -> Started:
-        """Try the failed element again (the oldest open incident, of that node if named); InputError when none is
-        open."""
-        return self._repair("retry", instance_id, node, None)
-
-    def resolve(self, instance_id: str, node: str = "", outputs: Mapping[str, Any] | None = None) -> Started:
-        """Go past the failed element with these outputs in place of its result; InputError when no incident is open."""
-        return self._repair("resolve", instance_id, node, outputs)
-
-    def _repair(self, kind: str, instance_id: str, node: str, outputs: Mapping[str, Any] | None) -> Started:
-        record = self.store.instance(instance_id)
-        if record is None:
-            raise UnknownInstance(f"instance {instance_id}: unknown, or ended and past its retention")
-        if record.held_at and not node:
-            if kind == "resolve":
-                raise InputError(
-                    f"instance {instance_id}: held for its hosts' deaths, which nobody can resolve; retry it"
-                )
-            self._hold(instance_id, False)
-            return Started(new_id(), False, instance_id)
-        waits = incident_waits(record, node)
-        if not waits:
-            where = f" at {node}" if node else ""
-            raise InputError(f"instance {instance_id}: no open incident{where} to {kind}")
-        return self._deliver(instance_id, kind, waits[0], outputs)
-
-    def set(self, instance_id: str, values: Mapping[str, Any]) -> Started:
-        """Write variables of the instance's root scope; UnknownInstance, InputError when it has ended."""
-        return self._deliver(instance_id, "set", "", values)
-
-    def cancel(self, instance_id: str) -> Started:
-        """Terminate the instance, whatever it waits for; UnknownInstance, InputError when it has ended."""
-        return self._deliver(instance_id, "cancel", "", None)
-
-    def _deliver(self, instance_id: str, kind: str, wait: str, values: Mapping[str, Any] | None) -> Started:
-        content = encoded(values, f"{kind} of instance {instance_id}")
-        delivery = new_id()
-        accepted = self._surely(lambda: self.store.deliver(instance_id, kind, wait, delivery, content), ours=True)
-        self._settle()
-        return _receipt(accepted)
-
-    def suspend(self, instance_id: str) -> bool:
-        """Hold the instance: it keeps its triggers and runs none. False: it was held already. UnknownInstance."""
-        return self._hold(instance_id, True)
-
-    def resume(self, instance_id: str) -> bool:
-        """Let a held instance go on with all that came meanwhile. False: it was not held. UnknownInstance."""
-        return self._hold(instance_id, False)
-
-    def _hold(self, instance_id: str, suspended: bool) -> bool:
-        changed = self.store.suspend(instance_id, suspended)
-        self._settle()
-        return changed
 
 
 def _receipt(accepted: Accepted) -> Started:

@@ -4,11 +4,13 @@ store."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from actors.registry import supervisor_is_alive, take_census
 from gobpm_ray.checkpoint import rows
+from gobpm_ray.core.secrets import Veil, veil_of
 from gobpm_ray.engine.base import Base
 from gobpm_ray.engine.instance_views import instance_view
 from gobpm_ray.engine.views import ENDED, Fact, IncidentView, InstanceView, TaskInfo, Top
@@ -41,12 +43,19 @@ class Reading(Base):
         return self._view(record)
 
     def list_instances(
-        self, *, process_id: str = "", ended: bool | None = None, state: str = "", limit: int = 1_000
+        self,
+        *,
+        process_id: str = "",
+        ended: bool | None = None,
+        state: str = "",
+        business_key: str = "",
+        limit: int = 1_000,
     ) -> list[InstanceView]:
         """Instances, oldest first; `ended` None: both living and ended ones."""
         found: list[InstanceView] = []
         for view in self._instances(ended):
-            if (not process_id or view.process_id == process_id) and (not state or view.state == state):
+            fits = process_id in ("", view.process_id) and state in ("", view.state)
+            if fits and business_key in ("", view.business_key):
                 found.append(view)
                 if len(found) == limit:
                     break
@@ -95,12 +104,47 @@ class Reading(Base):
         node: str = "",
         user: str = "",
         groups: Sequence[str] = (),
+        process_id: str = "",
+        variables: Mapping[str, object] | None = None,
+        due_before_ms: int | None = None,
+        follow_up_before_ms: int | None = None,
+        order: Literal["age", "priority", "due"] = "age",
         limit: int = 1_000,
     ) -> list[TaskInfo]:
-        """Open human tasks, oldest first; with `user` or `groups` those that this person owns or may claim."""
-        found = (task for task in self._open("task", instance_id) if not node or task.node == node)
-        mine = (task for task in found if not (user or groups) or _may_see(task, user, groups))
-        return [task for task, _ in zip(mine, range(limit), strict=False)]
+        """Open human tasks; with `user` or `groups` those that this person owns or may claim.
+
+        `variables`: only tasks that are shown these values as inputs, or whose instance has them. The dates: only tasks
+        that have one, before that time. `order`: the oldest first; or the most urgent (highest priority), or the one
+        that is due first, and of equals the oldest."""
+        found: Iterable[TaskInfo] = (
+            task
+            for task in self._open("task", instance_id)
+            if node in ("", task.node)
+            and process_id in ("", task.process_id)
+            and (not (user or groups) or _may_see(task, user, groups))
+            and (due_before_ms is None or (task.due_ms is not None and task.due_ms < due_before_ms))
+            and (
+                follow_up_before_ms is None
+                or (task.follow_up_ms is not None and task.follow_up_ms < follow_up_before_ms)
+            )
+        )
+        if variables:
+            found = self._with_variables(found, variables)
+        if order == "priority":
+            found = sorted(found, key=lambda task: -task.priority)
+        elif order == "due":
+            found = sorted(found, key=lambda task: (task.due_ms is None, task.due_ms or 0))
+        return [task for task, _ in zip(found, range(limit), strict=False)]
+
+    def _with_variables(self, tasks: Iterable[TaskInfo], wanted: Mapping[str, object]) -> Iterator[TaskInfo]:
+        known: dict[str, Mapping[str, object]] = {}
+        for task in tasks:
+            if task.instance_id not in known:
+                record = self.store.instance(task.instance_id)
+                known[task.instance_id] = {} if record is None else self._view(record).variables
+            has = {**known[task.instance_id], **task.inputs}
+            if all(name in has and has[name] == value for name, value in wanted.items()):
+                yield task
 
     def jobs(self, *, topic: str = "", instance_id: str = "", node: str = "", limit: int = 1_000) -> list[TaskInfo]:
         """Open jobs, oldest first."""
@@ -116,7 +160,7 @@ class Reading(Base):
         if "/" in name:
             view = self.store.task(name)
             if view is not None and view.kind == kind:
-                return _task_info(view)
+                return self._task_info(view)
         else:
             for found in self._open(kind, ""):
                 if found.node == name:
@@ -124,20 +168,54 @@ class Reading(Base):
         raise UnknownTask(f"{kind} {name}: none is open by this id")
 
     def _open(self, kind: str, instance_id: str) -> Iterator[TaskInfo]:
-        # A store's page is by seq and a row does not tell its own; a page that is full is asked for again, larger.
-        size = PAGE
-        views = self.store.tasks(kind, instance_id, size)
-        while len(views) == size:
-            size *= 4
-            views = self.store.tasks(kind, instance_id, size)
-        yield from map(_task_info, views)
+        after = 0
+        while views := self.store.tasks(kind, instance_id, PAGE, after):
+            yield from map(self._task_info, views)
+            after = views[-1].seq
+            if len(views) < PAGE:
+                return
+
+    def _task_info(self, view: TaskView) -> TaskInfo:
+        info = _task_info(view)
+        if not info.inputs:
+            return info
+        return replace(info, inputs=self._veil(view.process_id, view.process_version, info.inputs).values(info.inputs))
+
+    def _veil(self, process_id: str, version: int, values: Mapping[str, object]) -> Veil:
+        """What the process's secrets hide, of what such values say."""
+        return veil_of(self._programs.get(process_id, version).process, values)
 
     # --- incidents, facts, population
-    def incidents(self, instance_id: str = "") -> list[IncidentView]:
-        """Open incidents of one instance, or of all living ones."""
+    def incidents(
+        self, instance_id: str = "", *, process_id: str = "", node: str = "", code: str = "", limit: int = 1_000_000
+    ) -> list[IncidentView]:
+        """Open incidents of one instance, or of all, oldest first; only those that fit what else is given.
+
+        They stand in an index of their own: an instance without one is not looked at."""
         if instance_id:
-            return list(self.inspect(instance_id).incidents)
-        return [incident for view in self._instances(ended=False) for incident in view.incidents]
+            every: Iterable[IncidentView] = self.inspect(instance_id).incidents
+        else:
+            every = self._indexed_incidents()
+        fitting = (
+            one
+            for one in every
+            if process_id in ("", one.process_id) and node in ("", one.node) and code in ("", one.code)
+        )
+        return [one for one, _ in zip(fitting, range(limit), strict=False)]
+
+    def _indexed_incidents(self) -> Iterator[IncidentView]:
+        after = 0
+        while page := self.store.incidents(after, PAGE):
+            after = page[-1][0]
+            views: dict[str, dict[str, IncidentView]] = {}
+            for _, instance_id, wait in page:
+                if instance_id not in views:
+                    record = self.store.instance(instance_id)
+                    # It may have been repaired, or its instance have ended, between the two reads.
+                    found = () if record is None else self._view(record).incidents
+                    views[instance_id] = {incident.wait: incident for incident in found}
+                if (incident := views[instance_id].get(wait)) is not None:
+                    yield incident
 
     def facts(self, after: str = "0", limit: int = 1_000) -> list[Fact]:
         """What happened after the fact of that id, oldest first (D14)."""

@@ -139,6 +139,26 @@ class IncidentView:
     cause: str
     code: str = "failure"
     at_ms: int = 0
+    process_id: str = ""
+    wait: str = ""
+    """Names this incident and no other, for ever; '' for one of the whole instance."""
+    stack: str = ""
+    """Where in the code it happened, if that is known."""
+    attempts: tuple[HistoryView, ...] = ()
+    """Those that failed or were cut off at this element, as long as the history keeps them."""
+    data: Mapping[str, object] = field(default_factory=dict)
+    """What the failed element was given: mapped inputs as they were, without a mapping what it sees now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What became of many incidents."""
+
+    matched: int
+    done: tuple[str, ...] = ()
+    """Instances, once for each incident."""
+    refused: tuple[tuple[str, str], ...] = ()
+    """(instance, why)"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,14 @@ class Cursor(Steps):
         self._connect(target, flow_id)
         return Cursor(self._draft, self._scope, target)
 
+    # --- the element just added ---
+
+    def stay_within(self, threshold: str) -> Self:
+        """While a deadline of the element just added is nearer than this duration its instance stays resident; without
+        it the engine's `dehydration_threshold_ms` counts."""
+        self._draft.change(self.node_id, dehydration_threshold=threshold)
+        return self
+
     # --- the activity just added ---
 
     def multi_instance(
@@ -204,7 +212,7 @@ class Cursor(Steps):
         *,
         timer: Timer | None = None,
         message: str | None = None,
-        key: Operand | None = None,
+        key: drafts.Key | None = None,
         signal: str | None = None,
         conditional: str | Expression | None = None,
         link: str | None = None,
@@ -226,7 +234,7 @@ class Cursor(Steps):
         id: str | None = None,
         *,
         message: str | None = None,
-        key: Operand | None = None,
+        key: drafts.Key | None = None,
         signal: str | None = None,
         escalation: str | None = None,
         compensate: bool | str = False,
@@ -246,7 +254,7 @@ class Cursor(Steps):
         id: str | None = None,
         *,
         message: str | None = None,
-        key: Operand | None = None,
+        key: drafts.Key | None = None,
         signal: str | None = None,
         error: str | None = None,
         escalation: str | None = None,

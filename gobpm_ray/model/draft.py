@@ -19,6 +19,7 @@ from gobpm_ray.model.elements import (
     CompensateDefinition,
     ComplexGateway,
     ConditionalDefinition,
+    CorrelationProperty,
     ErrorDefinition,
     EscalationDefinition,
     EventDefinition,
@@ -41,6 +42,8 @@ Operand = str | Expression
 """`"=..."` is FEEL, any other text a constant; an `Expression` is itself."""
 Mappings = Dict[str, Operand] | None
 """Variable -> the operand whose value it takes."""
+Key = Operand | Dict[str, Operand]
+"""One correlation key, or several by name: a message is routed by any of them."""
 Timer = str | timedelta | datetime | TimerDefinition
 """A text's kind is read off it: `P...` a duration, `R...` or five fields a cycle, else a date; an expression is a
 duration. `after`, `at_date` and `every` say it where that guess is wrong."""
@@ -70,6 +73,19 @@ def operand(value: Operand) -> Expression:
 def correlation(key: Operand | None) -> Expression | None:
     """A correlation key: unmarked text is an expression too, because a constant would correlate with everybody."""
     return Expression(key) if isinstance(key, str) and not key.startswith(("=", "${")) else optional(key)
+
+
+def properties(keys: Dict[str, Operand]) -> tuple[CorrelationProperty, ...]:
+    """Several keys of one conversation: each expression reads the payload of what comes, and the scope of who waits or
+    throws."""
+    read = ((name, correlation(value)) for name, value in keys.items())
+    return tuple(CorrelationProperty(name, value, value) for name, value in read)
+
+
+def message_definition(message: str, key: Key | None) -> MessageDefinition:
+    if isinstance(key, Dict):
+        return MessageDefinition(name=message, properties=properties(key))
+    return MessageDefinition(name=message, key=correlation(key))
 
 
 def optional(value: Operand | None) -> Expression | None:
@@ -110,7 +126,7 @@ def definitions(
     *,
     timer: Timer | None = None,
     message: str | None = None,
-    key: Operand | None = None,
+    key: Key | None = None,
     signal: str | None = None,
     error: str | None = None,
     escalation: str | None = None,
@@ -125,7 +141,7 @@ def definitions(
     if timer is not None:
         found.append(timer_definition(timer))
     if message is not None:
-        found.append(MessageDefinition(name=message, key=correlation(key)))
+        found.append(message_definition(message, key))
     if signal is not None:
         found.append(SignalDefinition(name=signal))
     if error is not None:
@@ -193,9 +209,9 @@ class Draft:
         self.flows[flow_id] = SequenceFlow(flow_id, source, target, name=name, condition=when, default=default)
         return flow_id
 
-    def refuse_key(self, scope: str, key: Operand | None) -> None:
+    def refuse_key(self, scope: str, key: Key | None) -> None:
         """What begins a process correlates by name alone: nothing exists yet to take a key from (M50)."""
-        if key is not None and scope == self.process_id:
+        if key is not None and not isinstance(key, Dict) and scope == self.process_id:
             raise InvalidModel(f"process '{self.process_id}': a message that begins it has no correlation key")
 
     def scope_of(self, node_id: str) -> str:

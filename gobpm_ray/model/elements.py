@@ -42,6 +42,18 @@ class TimerDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class CorrelationProperty:
+    """One of several keys of a conversation. An instance learns it, once, from the first message that brings it, or has
+    it from its own data."""
+
+    name: str
+    path: Expression | None = None
+    """Reads it from a message's payload when it is received, and in the thrower's scope when it is sent."""
+    data: Expression | None = None
+    """Reads it in the catcher's scope, as long as no message has brought it."""
+
+
+@dataclass(frozen=True, slots=True)
 class MessageDefinition:
     """`name` is the message's name, not its XML id. `key` is the correlation key's expression, evaluated in the
     catcher's scope when the wait is armed, and in the thrower's scope when it is sent; None: correlated by name
@@ -50,6 +62,8 @@ class MessageDefinition:
     type: Literal["message"] = "message"
     name: str = ""
     key: Expression | None = None
+    properties: tuple[CorrelationProperty, ...] = ()
+    """In place of a key: several, each of which routes (BPMN 8.4.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +200,9 @@ class _Node:
     """Source line in the XML, 0 when built."""
     inputs: tuple[Mapping, ...] = ()
     outputs: tuple[Mapping, ...] = ()
+    dehydration_threshold: str = ""
+    """A duration: its instance stays resident while a deadline of this element is nearer than that; '' : the engine's
+    setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +259,16 @@ class AbstractTask(_Activity):
     """A task without a type, and a manual task: both pass at once (the engine has no part in them)."""
 
     type: Literal["task", "manualTask"] = "task"
+
+
+@dataclass(frozen=True, slots=True)
+class CustomTask(_Activity):
+    """An element of the user's own: `element` names the family that executes it (`gobpm_ray.core.nodes.custom`), which
+    reads the parameters as operands."""
+
+    type: Literal["customTask"] = "customTask"
+    element: str = ""
+    parameters: tuple[Mapping, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,10 +411,21 @@ FlowNode = Annotated[
     | ComplexGateway
     | DecisionTask
     | SubProcess
-    | CallActivity,
+    | CallActivity
+    | CustomTask,
     Field(discriminator="type"),
 ]
-Activity = AbstractTask | WorkTask | DecisionTask | ScriptTask | UserTask | ReceiveTask | SubProcess | CallActivity
+Activity = (
+    AbstractTask
+    | WorkTask
+    | DecisionTask
+    | ScriptTask
+    | UserTask
+    | ReceiveTask
+    | SubProcess
+    | CallActivity
+    | CustomTask
+)
 
 
 @dataclass(frozen=True, slots=True)

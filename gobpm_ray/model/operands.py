@@ -13,6 +13,7 @@ from gobpm_ray.model.elements import (
     CatchEvent,
     ComplexGateway,
     ConditionalDefinition,
+    CustomTask,
     DecisionTask,
     EndEvent,
     Expression,
@@ -58,13 +59,15 @@ def _operands(node: FlowNode) -> Used:
             if isinstance(definition, TimerDefinition):
                 yield "timer", definition.value
             elif isinstance(definition, MessageDefinition):
-                yield "correlation key", definition.key
+                yield from _of_message(definition)
             elif isinstance(definition, ConditionalDefinition) and definition.condition.text.strip():
                 yield "condition", definition.condition
     elif isinstance(node, ReceiveTask):
-        yield "correlation key", node.message.key
+        yield from _of_message(node.message)
+    elif isinstance(node, CustomTask):
+        yield from ((f"parameter '{each.target}'", each.source) for each in node.parameters)
     elif isinstance(node, WorkTask):
-        yield "correlation key", node.message.key if node.message is not None else None
+        yield from () if node.message is None else _of_message(node.message)
         yield "retry policy", node.retries
         yield "timeout", node.timeout
     elif isinstance(node, ScriptTask):
@@ -85,6 +88,13 @@ def _operands(node: FlowNode) -> Used:
         yield "completion condition", node.completion
     elif isinstance(node, ComplexGateway):
         yield "activation condition", node.activation
+
+
+def _of_message(message: MessageDefinition) -> Used:
+    yield "correlation key", message.key
+    for each in message.properties:
+        yield f"correlation property '{each.name}'", each.path
+        yield f"correlation property '{each.name}'", each.data
 
 
 def _of_loop(loop: Loop | None) -> Used:

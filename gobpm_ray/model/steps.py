@@ -10,10 +10,10 @@ from gobpm_ray.model.draft import Draft, Mappings, Operand
 from gobpm_ray.model.elements import (
     AbstractTask,
     CallActivity,
+    CustomTask,
     DecisionTask,
     Expression,
     FlowNode,
-    MessageDefinition,
     ReceiveTask,
     ScriptTask,
     UserTask,
@@ -84,7 +84,7 @@ class Steps:
         id: str | None = None,
         *,
         message: str | None = None,
-        key: Operand | None = None,
+        key: drafts.Key | None = None,
         topic: str = "",
         name: str = "",
         idempotent: bool = False,
@@ -96,7 +96,7 @@ class Steps:
         outputs: Mappings = None,
     ) -> Cursor:
         """Sends `message`, or runs the callable registered under `topic`."""
-        sent = None if message is None else MessageDefinition(name=message, key=drafts.correlation(key))
+        sent = None if message is None else drafts.message_definition(message, key)
         return self._add(
             WorkTask,
             "send_task",
@@ -201,7 +201,7 @@ class Steps:
         id: str | None = None,
         *,
         message: str,
-        key: Operand | None = None,
+        key: drafts.Key | None = None,
         instantiate: bool = False,
         name: str = "",
         outputs: Mappings = None,
@@ -210,7 +210,7 @@ class Steps:
         process."""
         if instantiate:
             self._draft.refuse_key(self._scope, key)
-        awaited = MessageDefinition(name=message, key=drafts.correlation(key))
+        awaited = drafts.message_definition(message, key)
         return self._add(ReceiveTask, "receive_task", id, name, None, outputs, message=awaited, instantiate=instantiate)
 
     def call(
@@ -243,6 +243,21 @@ class Steps:
             propagate=propagate,
             business_key=drafts.optional(business_key),
         )
+
+    def custom(
+        self,
+        element: str,
+        id: str | None = None,
+        *,
+        name: str = "",
+        parameters: Mappings = None,
+        inputs: Mappings = None,
+        outputs: Mappings = None,
+    ) -> Cursor:
+        """An element of your own, executed by the family that is registered under `element` (docs/custom-elements.md)."""
+        wanted = element.rpartition(":")[2] or "custom"
+        given = drafts.mappings(parameters)
+        return self._add(CustomTask, wanted, id, name, inputs, outputs, element=element, parameters=given)
 
     # --- inside ---
 

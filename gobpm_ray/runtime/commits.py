@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from gobpm_ray.checkpoint import rows
 from gobpm_ray.checkpoint.parts import encode_part
 from gobpm_ray.core.advance import touched
+from gobpm_ray.core.keys import learnt_text
 from gobpm_ray.core.state import InstanceState, TrackState
 from gobpm_ray.core.step import Arm, Send, Step, Trigger
 from gobpm_ray.errors import BrokenInvariant
@@ -84,10 +85,12 @@ def fill(commit: Commit, draft: Draft, step: Step) -> None:
     commit.sends = draft.sends
     commit.history = draft.history
     commit.outcome = step.outcome
+    if step.learnt:
+        commit.learnt = learnt_text(step.state.head.keys)
 
 
 def trigger_of(row: TriggerRow) -> Trigger:
-    return rows.trigger(row.id, row.kind, row.wait, row.seq, row.payload)
+    return rows.trigger(row.id, row.kind, row.wait, row.seq, row.payload, row.key)
 
 
 def triggers_of(inbox: Iterable[TriggerRow]) -> list[Trigger]:

@@ -221,7 +221,8 @@ class Effects:
         stack = concealed(told.stack)
         detail = f"\n{stack}" if stack else ""
         log.info("task '%s', topic '%s', attempt %d failed: %s%s", call.node, call.topic, call.attempt, cause, detail)
-        return Report(call.effect_key, False, {}, cause, stack=stack, lost=told.kind == "lost")
+        kept = stack if self._settings.incident_stacks else ""
+        return Report(call.effect_key, False, {}, cause, stack=kept, lost=told.kind == "lost")
 
     def _unregistered(self, call: Call) -> Report:
         if not self._settings.auto_complete:

@@ -110,7 +110,9 @@ class Hosting:
         reached("hosting.hydrated")
         inbox: Sequence[TriggerRow] = self.claim.triggers
         reports: list[Trigger] = []
-        if self._working.total:
+        if self._cancelled:
+            pass  # what it was doing is not done again, only to be cancelled
+        elif self._working.total:
             self._recover()
         elif not inbox and self.version:
             # Expired and swept while it merely waited, or woken for nothing: not an error (N7).
@@ -126,11 +128,15 @@ class Hosting:
             self._begin(step)
             inbox, reports, waiting = self._next(result.inbox)
 
+    @property
+    def _cancelled(self) -> bool:
+        return any(row.kind == "cancel" for row in self.claim.triggers)
+
     def _held_back(self) -> bool:
         """The host before this one died without a word, and nothing was committed since. True: so did too many, and the
         instance is held until a person lets it go on, instead of being hosted once more (N9, C63)."""
         host, deaths = self.host, self.claim.deaths
-        if not 0 < host.settings.max_silent_deaths <= deaths:
+        if self._cancelled or not 0 < host.settings.max_silent_deaths <= deaths:
             # Real work begins with this: however early this host dies, it counts.
             self._patiently(lambda: host.store.renew(self.id, self.claim.token))
             return False

@@ -51,6 +51,8 @@ class MemoryStore(MemoryJobs, MemoryCare):
                 self._arm(owner, was.arm, was.seq)
             else:
                 self._arm(owner, arm if arm.kind == "timer" else replace(arm, repeat=True))
+                if arm.kind == "message":
+                    self._reroute_started(arm)
         return len(versions), True
 
     @locked

@@ -19,6 +19,7 @@ class MemoryCare(MemoryLeases):
         if pending is None:
             return False
         self._drop_pending(seq)
+        self._only.pop(seq, None)
         self._bury(pending.row, " ".join(reason.split())[:500])
         return True
 

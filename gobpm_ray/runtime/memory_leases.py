@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from gobpm_ray.checkpoint import rows
+from gobpm_ray.core.keys import PROPERTY, properties_of
 from gobpm_ray.core.step import HistoryEntry
 from gobpm_ray.errors import BrokenInvariant, LeaseLost
 from gobpm_ray.runtime.memory_calls import MemoryCalls
@@ -101,7 +102,7 @@ class MemoryLeases(MemoryCalls):
         del instance.inbox[: len(consumed)]
         self._write(instance, commit)
         for trigger in commit.returned:
-            self._return_message(trigger)
+            self._return_message(trigger, instance.process_id)
         if commit.outcome:
             self._end(instance, commit)
         else:
@@ -150,6 +151,8 @@ class MemoryLeases(MemoryCalls):
         instance.parts.update(commit.parts)
         for name in commit.removed:
             instance.parts.pop(name, None)
+        if commit.learnt and not commit.outcome:
+            instance.learnt = properties_of(commit.learnt.removesuffix(PROPERTY))
         for wait in commit.withdrawals:
             self._withdraw(instance.id, wait)
         if not commit.outcome:
@@ -167,12 +170,13 @@ class MemoryLeases(MemoryCalls):
         for wait in list(instance.waits):
             self._withdraw(instance.id, wait)
         for delivered in instance.inbox:
-            self._return_message(delivered.row)
+            self._return_message(delivered.row, instance.process_id)
             if delivered.row.kind != "message":
                 self._overtaken(instance, delivered.row)
         instance.inbox.clear()
         instance.parts = {name: part for name, part in instance.parts.items() if name in LASTING_PARTS}
         self._release(instance)
+        self._end_conversations(instance)
         self._ended[instance.id] = instance.ended_live
 
     def _overtaken(self, instance: Instance, trigger: TriggerRow) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
+from gobpm_ray.core.keys import PROPERTY, canonical_key, routes
 from gobpm_ray.runtime.limits import checked_payload, full
 from gobpm_ray.runtime.memory_state import Instance, MemoryState, Pending, Wait, locked
 from gobpm_ray.runtime.ports import (
@@ -83,43 +84,57 @@ class MemoryRouting(MemoryState):
         if not takers:
             return False
         _, instance, _ = takers[min(takers)]
-        starters = [owner[1:] for (owner, _), wait in self._subs.get(("message", row.key), {}).items() if wait.starts]
+        base = routes(row.key)[0]
+        starters = [owner[1:] for (owner, _), wait in self._subs.get(("message", base), {}).items() if wait.starts]
         # As the real store walks them: by process, and a start before it has made the row a taken one.
         first = not any(process_id < min(takers) and process_id not in takers for process_id in starters)
         return first and len(instance.inbox) >= self.settings.max_inbox
 
     def _takers(self, row: PendingRow) -> dict[str, tuple[tuple[int, int, int], Instance, Wait]]:
+        """By process; of several keys the earlier one decides."""
         takers: dict[str, tuple[tuple[int, int, int], Instance, Wait]] = {}
-        for (owner, _), wait in self._subs.get(("message", row.key), {}).items():
-            if wait.starts:
-                continue
-            instance = self._instances[owner]
-            rank = (instance.seq, -wait.arm.depth, wait.seq)
-            best = takers.get(instance.process_id)
-            if best is None or rank < best[0]:
-                takers[instance.process_id] = (rank, instance, wait)
+        for key in routes(row.key):
+            of_key: dict[str, tuple[tuple[int, int, int], Instance, Wait]] = {}
+            for (owner, _), wait in self._subs.get(("message", key), {}).items():
+                if wait.starts:
+                    continue
+                instance = self._instances[owner]
+                if not self._may_have(instance.process_id, row.seq) or self._contradicts(instance, row.key):
+                    continue
+                rank = (instance.seq, -wait.arm.depth, wait.seq)
+                best = of_key.get(instance.process_id)
+                if best is None or rank < best[0]:
+                    of_key[instance.process_id] = (rank, instance, wait)
+            takers = of_key | takers
         return takers
 
     def _correlate(self, row: PendingRow) -> Routed:
         """One wait per process id; where nobody waits, a matching start event starts an instance."""
         if row.expires <= self._now():
+            self._only.pop(row.seq, None)
             self._bury(row, "expired")
             return Routed("expired")
         takers = self._takers(row)
         starters: dict[str, Wait] = {}
-        for key in dict.fromkeys((row.key, f"m\x1f{row.name}\x1f")):
+        for key in dict.fromkeys((*routes(row.key), canonical_key(row.name))):
             found = self._subs.get(("message", key), {})
             # In order of process ids, of one process the oldest: as the real store's index has them.
             for (owner, _), wait in sorted(found.items(), key=lambda item: (item[0][0], item[1].seq)):
-                if wait.starts and owner[1:] not in takers:
+                if wait.starts and owner[1:] not in takers and self._may_start(owner[1:], row):
                     starters.setdefault(owner[1:], wait)
         for _, instance, wait in takers.values():
             self._deliver_row(instance, wait, row)
         started = sum(self._start_by(process_id, wait, row) for process_id, wait in starters.items())
-        if takers or starters:
+        if takers or started:
+            self._only.pop(row.seq, None)
             return Routed("delivered", len(takers), started)
         self._park(row)
         return Routed("parked")
+
+    def _may_start(self, process_id: str, row: PendingRow) -> bool:
+        """Not while a living instance of the process holds the conversation: then it is for that one to take (M50)."""
+        begun = any((process_id, key) in self._conversations for key in _began_by(row))
+        return not begun and self._may_have(process_id, row.seq)
 
     def _broadcast(self, pending: Pending, limit: int) -> Routed:
         row = pending.row
@@ -152,14 +167,45 @@ class MemoryRouting(MemoryState):
         instance_id = f"{process_id}-{row.seq}"
         if instance_id in self._instances:
             return 0
-        trigger = TriggerRow(row.id, "start", wait.arm.node, self._next_seq(), payload=row.payload)
-        self._new_instance(process_id, len(self._definitions[process_id]), instance_id, "", trigger)
+        named = row.key if PROPERTY in row.key else ""
+        trigger = TriggerRow(row.id, "start", wait.arm.node, self._next_seq(), named, payload=row.payload)
+        instance = self._new_instance(process_id, len(self._definitions[process_id]), instance_id, "", trigger)
+        instance.began = _began_by(row)
+        for key in instance.began:
+            self._conversations[process_id, key] = instance_id
         return 1
+
+    def _end_conversations(self, instance: Instance) -> None:
+        """The next message of such a key begins another one."""
+        for key in instance.began:
+            if self._conversations.get((instance.process_id, key)) == instance.id:
+                del self._conversations[instance.process_id, key]
+            self._reroute(self._parked.get(key, ())[:256])
+        instance.began, instance.learnt = (), {}
+
+    def _reroute_started(self, arm: ArmRow) -> None:
+        """What came before its start was deployed begins an instance now."""
+        keys = sorted(key for key in self._parked if key.startswith(arm.key))
+        self._reroute([row for key in keys for row in self._parked[key]][:1000])
+
+    def _reroute(self, rows: Sequence[PendingRow]) -> None:
+        """Parked messages are looked at once more, each at its place."""
+        for row in list(rows):
+            parked = self._parked[routes(row.key)[0]]
+            self._unpark(routes(row.key)[0], parked.index(row))
+            self._put_pending(replace(row, accepted_live=self._live()))
 
     # --- parked messages
     def _park(self, row: PendingRow) -> None:
-        insort(self._parked.setdefault(row.key, []), row, key=lambda parked: parked.seq)
-        heapq.heappush(self._parked_by_expiry, (row.expires, row.seq, row.key))
+        key = routes(row.key)[0]
+        insort(self._parked.setdefault(key, []), row, key=lambda parked: parked.seq)
+        heapq.heappush(self._parked_by_expiry, (row.expires, row.seq, key))
+
+    def _unpark_row(self, trigger: TriggerRow) -> None:
+        key = routes(trigger.key)[0]
+        index = next((i for i, row in enumerate(self._parked.get(key, ())) if row.seq == trigger.seq), -1)
+        if index >= 0:
+            self._unpark(key, index)
 
     def _unpark(self, key: str, index: int) -> PendingRow:
         rows = self._parked[key]
@@ -172,15 +218,26 @@ class MemoryRouting(MemoryState):
         """First in, first out; the TTL is judged here, at match time (M51). A `repeat` wait takes them all.
 
         An older one that its taker gave back goes first and is still pending: then they queue up behind it (M53)."""
-        key = wait.arm.key
-        while key in self._parked:
-            row = self._unpark(key, 0)
-            if row.expires <= self._now():
+        key, process_id = wait.arm.key, instance.process_id
+        passed = 0
+        while len(self._parked.get(key, ())) > passed and passed < 256:
+            row = self._parked[key][passed]
+            late = row.expires <= self._now()
+            if not late and (not self._may_have(process_id, row.seq) or self._contradicts(instance, row.key)):
+                passed += 1  # not for this one: it stays where it is
+                continue
+            self._unpark(key, passed)
+            if late:
+                self._only.pop(row.seq, None)
                 self._bury(row, "expired")
                 continue
-            if any(older.row.key == key and older.row.seq < row.seq for older in self._pending.values()):
+            if any(
+                routes(older.row.key)[0] == key and older.row.seq < row.seq and self._may_have(process_id, older.row.seq)
+                for older in self._pending.values()
+            ):
                 self._put_pending(replace(row, accepted_live=self._live()))
             else:
+                self._only.pop(row.seq, None)
                 self._deliver_row(instance, wait, row)
             if not wait.arm.repeat:
                 return
@@ -192,6 +249,7 @@ class MemoryRouting(MemoryState):
             _, seq, key = heapq.heappop(self._parked_by_expiry)
             index = next((i for i, row in enumerate(self._parked.get(key, ())) if row.seq == seq), -1)
             if index >= 0:  # else somebody took it in time
+                self._only.pop(seq, None)
                 self._bury(self._unpark(key, index), "expired")
                 done += 1
         live = self._live()
@@ -260,3 +318,11 @@ class MemoryRouting(MemoryState):
             arm = ArmRow(next_wait, "timer", wait.arm.node, key=wait.arm.key, deadline=next_deadline, row=next_row)
             self._arm(row.instance_id, arm)
         return True
+
+
+def _began_by(row: PendingRow) -> tuple[str, ...]:
+    """The keys of the conversation that a message begins; by its name alone it begins none."""
+    if row.kind != "message":
+        return ()
+    keys = routes(row.key)
+    return () if keys[0] == canonical_key(row.name) else tuple(keys)

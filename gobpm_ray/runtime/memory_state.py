@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
+from gobpm_ray.core.keys import properties_of
 from gobpm_ray.runtime.ports import ArmRow, BellName, CommitResult, DeadRow, Definition, PendingRow, TriggerRow
 from gobpm_ray.settings import Settings
 
@@ -89,7 +90,7 @@ class Instance:
     deaths: int | None = None
     """Silent deaths that count; None: the last host did not die in doubt."""
     unwoken: bool = False
-    """Suspended when it was ready, or its host died: not only unread triggers call for a wake, open effects do as well."""
+    """Suspended when it was ready, or its host died meanwhile: not only unread triggers call for a wake."""
     worked: bool = False
     """Real work has begun under the present lease."""
     held_at: int = 0
@@ -98,6 +99,10 @@ class Instance:
     caller: str = ""
     level: int = 0
     """How many callers stand above it."""
+    began: tuple[str, ...] = ()
+    """Canonical keys of the message that started it: as long as it lives, the conversation is its own (M50)."""
+    learnt: dict[str, str] = field(default_factory=dict)
+    """Correlation properties, each set once."""
 
     @property
     def ended(self) -> bool:
@@ -155,6 +160,10 @@ class MemoryState:
         self._pending: dict[int, Pending] = {}
         self._pending_order: list[int] = []
         self._parked: dict[str, list[PendingRow]] = {}
+        self._conversations: dict[tuple[str, str], str] = {}
+        """(process, canonical key) -> the living instance that a message of this key began."""
+        self._only: dict[int, set[str]] = {}
+        """Message that was given back, by seq -> the processes that it is for (M52)."""
         self._parked_by_expiry: list[tuple[int, int, str]] = []
         self._dead: deque[DeadRow] = deque(maxlen=DEAD_LETTERS)
         self._dedup: dict[str, Tombstone] = {}
@@ -253,7 +262,16 @@ class MemoryState:
             rivals = [other for other, w in instance.waits.items() if w.arm.group == group] if group else ()
             for wait_id in (wait.arm.wait, *rivals):
                 self._withdraw(instance.id, wait_id)
-        instance.inbox.append(Delivered(trigger, wait.arm.touch if wait is not None else ()))
+        delivered = Delivered(trigger, wait.arm.touch if wait is not None else ())
+        ends_hold = instance.status == "suspended" and trigger.kind == "cancel"
+        if ends_hold:
+            # It goes before all that came before it, and nothing of that is run.
+            instance.status, instance.unwoken = "active", False
+            instance.held_at, instance.deaths = 0, None
+        if ends_hold and instance.lease is None:
+            instance.inbox.insert(0, delivered)
+        else:
+            instance.inbox.append(delivered)
         if instance.status != "active":
             return  # the trigger waits for `resume`
         if instance.lease is not None:
@@ -304,10 +322,14 @@ class MemoryState:
             DeadRow(row.id, row.kind, row.key, row.name, row.payload, reason, self._now(), row.accepted)
         )
 
-    def _return_message(self, trigger: TriggerRow) -> None:
-        """Back to routing at its place: the original seq, no dedup (it was accepted once already)."""
+    def _return_message(self, trigger: TriggerRow, process_id: str) -> None:
+        """Back to routing at its place, for the processes that gave it back: the original seq, no dedup (it was
+        accepted once already)."""
         if trigger.kind != "message":
             return
+        if trigger.seq in self._only:
+            self._unpark_row(trigger)
+        self._only.setdefault(trigger.seq, set()).add(process_id)
         name = trigger.key.split("\x1f")[1] if "\x1f" in trigger.key else ""
         self._put_pending(
             PendingRow(
@@ -322,6 +344,18 @@ class MemoryState:
                 self._live(),
             )
         )
+
+    def _unpark_row(self, trigger: TriggerRow) -> None:
+        raise NotImplementedError
+
+    def _may_have(self, process_id: str, seq: int) -> bool:
+        only = self._only.get(seq)
+        return only is None or process_id in only
+
+    def _contradicts(self, instance: Instance, key: str) -> bool:
+        """It has learnt another value of a property that the message names (M49)."""
+        named = properties_of(key)
+        return any(instance.learnt.get(name, value) != value for name, value in named.items())
 
     def _add_fact(self, fact: bytes) -> None:
         now = self._live()

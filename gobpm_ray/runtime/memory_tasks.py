@@ -46,6 +46,12 @@ class MemoryTasks(MemoryState):
         self._open(task_id).owner = ""
 
     @locked
+    def reassign_task(self, task_id: str, user: str) -> None:
+        if not user:
+            raise TaskRefused(f"task {task_id}: it is given to a user; unclaim it to give it back")
+        self._open(task_id).owner = user
+
+    @locked
     def complete_task(
         self,
         task_id: str,
@@ -97,7 +103,8 @@ class MemoryTasks(MemoryState):
         kind = cast(Literal["task", "job"], wait.arm.kind)
         process_id = self._instances[wait.owner].process_id
         view = (task_id, wait.owner, process_id, wait.arm.wait, kind, task.owner, task.created, wait.arm.row)
-        return TaskView(*view, task.failures, task.cause)
+        version = self._instances[wait.owner].process_version
+        return TaskView(*view, task.failures, task.cause, version, task.seq)
 
 
 def _row(wait: Wait) -> dict[str, Any]:

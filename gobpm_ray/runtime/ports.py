@@ -132,6 +132,8 @@ class Commit:
     """JSON objects `{"fact": name, "instance": id, ...}`: names and counts only."""
     release_facts: Sequence[bytes] = ()
     """Appended too if the commit releases the lease: what is only true then, when the store decides an `either`."""
+    learnt: str = ""
+    """Correlation properties as `core.keys.learnt_text` writes them, when the step has learnt more; '' otherwise."""
     next_token: str = ""
     """Claim the next ready instance with this token if the commit frees the actor; '' claims nothing."""
 
@@ -250,6 +252,9 @@ class TaskView:
     """Jobs: attempts that failed and were not the last."""
     cause: str = ""
     """Jobs: of the last of these."""
+    process_version: int = 0
+    seq: int = 0
+    """Its place in the order: where the next page begins."""
 
 
 JobVerb = Literal["job", "failed", "error", "escalation"]
@@ -449,6 +454,9 @@ class Store(Protocol):
         nobody."""
 
     def unclaim_task(self, task_id: str) -> None: ...
+    def reassign_task(self, task_id: str, user: str) -> None:
+        """An operator gives the task to a user, whoever has it and whoever may; UnknownTask."""
+
     def complete_task(
         self,
         task_id: str,

@@ -12,10 +12,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+from gobpm_ray.core.nodes.custom import imported, register, registered
 from gobpm_ray.core.program import DecisionSource, Program, compile_process
 from gobpm_ray.decisions.compiled import Decisions
 from gobpm_ray.errors import InvalidModel, UnknownProcess
-from gobpm_ray.model.elements import Process, WorkTask, literal
+from gobpm_ray.model.elements import CustomTask, Process, WorkTask, literal
 from gobpm_ray.runtime.ports import Store
 from gobpm_ray.runtime.storing import storing
 from gobpm_ray.settings import Settings
@@ -23,6 +24,8 @@ from gobpm_ray.settings import Settings
 ENGINE = "engine"
 JOBS = "jobs:"
 """The store's table, and the prefix of the names in it, where a process's job elements stand."""
+ELEMENTS = "elements"
+"""The store's table of the user's own elements: name -> `module:Class` of its family."""
 PINS = "pins:"
 """The prefix of the names where the versions stand that a process version's calls are bound to."""
 
@@ -78,6 +81,7 @@ class Programs:
                 f"process {process_id} version {version} is not deployed; deploy it and its instances go on"
             )
         process = _with_retries(read_document(definition.document, process_id), self._settings.retries)
+        load_elements(self._store, process)
         declared = read_job_nodes(self._store, process_id)
         pins = read_pins(self._store, process_id, definition.version)
         program = compile_process(
@@ -131,6 +135,15 @@ class Programs:
             while len(self._decisions) > self._kept:
                 self._decisions.popitem(last=False)
         return known
+
+
+def load_elements(store: Store, process: Process) -> None:
+    """The families of the user's own elements that the engine knows by name are registered in this os process."""
+    for node in process.nodes.values():
+        if isinstance(node, CustomTask) and registered(node.element) is None:
+            reference = store.get_value(ELEMENTS, node.element)
+            if reference is not None:
+                register(node.element, imported(reference.decode()))
 
 
 def _with_retries(process: Process, policy: str) -> Process:

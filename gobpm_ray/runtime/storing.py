@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from gobpm_ray.checkpoint.codec import dump
 from gobpm_ray.core.operands import Binding, Operand
-from gobpm_ray.core.program import Program, ProgramNode
+from gobpm_ray.core.program import Decider, DecisionSource, Program, ProgramNode
 from gobpm_ray.errors import LimitReached
 
 STORED = ("script", "collection", "output_item")
@@ -24,10 +24,36 @@ Statements = Callable[[Mapping[str, object], int], dict[str, object]]
 
 
 def storing(program: Program, most: int = 0) -> Program:
-    """The same program; mappings and scripts raise UnstorableValue for what has no durable form, and LimitReached for
-    what has more bytes than `most` (0: any number)."""
+    """The same program; mappings, scripts and decisions raise UnstorableValue for what has no durable form, and the
+    first two LimitReached for what has more bytes than `most` (0: any number)."""
     nodes = {name: _node(node, most) for name, node in program.nodes.items()}
-    return replace(program, nodes=MappingProxyType(nodes))
+    return replace(program, nodes=MappingProxyType(nodes), decisions=_source(program.decisions))
+
+
+class _Checked:
+    """Decisions whose values can be stored."""
+
+    def __init__(self, decisions: Decider) -> None:
+        self._decisions = decisions
+
+    def __contains__(self, decision_id: object) -> bool:
+        return decision_id in self._decisions
+
+    def evaluate(self, decision_id: str, variables: Mapping[str, object], now_ms: int) -> object:
+        value = self._decisions.evaluate(decision_id, variables, now_ms)
+        dump({decision_id: value}, "decision")
+        return value
+
+    def result_name(self, decision_id: str) -> str:
+        return self._decisions.result_name(decision_id)
+
+
+def _source(find: DecisionSource) -> DecisionSource:
+    def checked(decision_id: str, binding: str, version: int) -> Decider | None:
+        found = find(decision_id, binding, version)
+        return None if found is None else _Checked(found)
+
+    return checked
 
 
 def _node(node: ProgramNode, most: int) -> ProgramNode:

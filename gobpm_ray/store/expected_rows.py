@@ -34,7 +34,7 @@ class RowHolding:
 
 def parked_member(seq: int, row: bytes) -> bytes:
     """As a message stands in `parked`: by its key, then by its place in the order."""
-    return row.split(RS, 3)[2] + RS + b"%012d" % seq
+    return row.split(RS, 3)[2].split(b"\x1d")[0] + RS + b"%012d" % seq
 
 
 def row_differences(holding: RowHolding, keys: Keys) -> list[Difference]:
@@ -75,7 +75,8 @@ def row_differences(holding: RowHolding, keys: Keys) -> list[Difference]:
         differs("parkx", member, str(row.expires), found, ("ZADD", keys["parkx"], row.expires, holding.member))
     if not in_place and holding.parkx is not None:
         differs("parkx", member, "nothing", f"{holding.parkx:.0f}", drop_parkx)
-    if holding.progress and not (holding.pend and not message):
+    # Of a message it says by which processes it was given back, wherever it stands.
+    if holding.progress and not (holding.pend or message):
         differs("progress", seq, "nothing", f"progress of a {row.kind}", ("HDEL", keys["progress"], holding.seq))
     return out
 

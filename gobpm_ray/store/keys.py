@@ -20,7 +20,7 @@ FIXED = (
     "subs",  # zset, lexicographic: waiting message and signal subscriptions
     "in",  # hash: seq -> accepted message or signal that is not folded or is parked
     "pend",  # zset: seq -> seq of what is not folded
-    "progress",  # hash: seq -> how far a broadcast has been folded
+    "progress",  # hash: seq -> how far a broadcast has been folded; of a message given back: by which processes
     "dedup",  # hash: delivery id -> accepted ms RS instance
     "dedupx",  # zset: delivery id -> accepted ms
     "parked",  # zset, lexicographic: canonical key RS seq of messages that nobody took
@@ -46,6 +46,7 @@ FIXED = (
     "joblocks",  # zset: task id -> liveness ms at which a worker's lock ends
     "jobwait",  # zset: task id -> business ms from which a failed job may be fetched again
     "jobs",  # hash: task id -> failures RS lock RS last cause, once it was fetched
+    "conv",  # hash: process RS canonical key -> the living instance that a message of this key began
 )
 
 

@@ -301,23 +301,24 @@ class RedisStore(JobCalls):
         pipe.hmget(self.keys["tasks"], ids)
         pipe.hmget(self.keys["owners"], ids)
         pipe.hmget(self.keys["jobs"], ids)
+        pipe.zmscore(self.keys["topen"], ids)
         for instance_id in instances:
             pipe.hget(self.keys.instance(instance_id), "df")
-        stored, owners, states, *definitions = pipe.execute()
+        stored, owners, states, seqs, *definitions = pipe.execute()
         process_of = dict(zip(instances, definitions, strict=True))
         out = []
-        for task_id, value, owner, state in zip(ids, stored, owners, states, strict=True):
+        for task_id, value, owner, state, seq in zip(ids, stored, owners, states, seqs, strict=True):
             instance_id, _, wait = task_id.decode().partition("/")
             definition = process_of[instance_id]
             if value is None or definition is None:
                 continue
             created, kind, row = value.split(rows.RS, 2)
             word: Literal["task", "job"] = "task" if kind == b"U" else "job"
-            process_id = definition.split(rows.RS)[0].decode()
+            process_id, version = definition.decode().split("\x1e")
             user = owner.decode() if owner else ""
             failures, cause = rows.job_state(state)
-            view = (task_id.decode(), instance_id, process_id, wait, word, user, int(created), row, failures, cause)
-            out.append(TaskView(*view))
+            view = (task_id.decode(), instance_id, process_id, wait, word, user, int(created), row)
+            out.append(TaskView(*view, failures, cause, int(version), int(seq or 0)))
         return out
 
     @store_call
@@ -329,6 +330,12 @@ class RedisStore(JobCalls):
     @store_call
     def unclaim_task(self, task_id: str) -> None:
         self._refuse(task_id, "", [self._run("task_owner", task_id, "", "", "0")])
+
+    @store_call
+    def reassign_task(self, task_id: str, user: str) -> None:
+        if not user:
+            raise TaskRefused(f"task {task_id!r}: it is given to a user; unclaim it to give it back")
+        self._refuse(task_id, user, [self._run("task_owner", task_id, user, "", "2")])
 
     @store_call
     def complete_task(

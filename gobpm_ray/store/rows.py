@@ -117,6 +117,7 @@ def commit_arguments(
         whole,
         limit,
         max_depth,
+        commit.learnt,
         len(commit.parts),
     ]
     for name, value in commit.parts.items():

@@ -34,6 +34,7 @@ from gobpm_ray.store.expected import (
     Owner,
     Write,
     owner_of,
+    shown,
     wait_of,
 )
 from gobpm_ray.store.housekeeping import escaped
@@ -41,6 +42,8 @@ from gobpm_ray.store.redis_store import RedisStore
 from gobpm_ray.store.rows import RS
 from gobpm_ray.store.verify_rows import PAGE, Guarded, RowReader, pages
 
+GS = b"\x1d"
+"""Between the keys of a conversation."""
 LOOKS = 50
 """How often an owner that changes under the eyes is read again before it is left as busy: it changes by commits."""
 ROUNDS = 4
@@ -97,7 +100,9 @@ class Verifier:
         self._live = seconds * 1000 + micros // 1000
         self._now = self._store.now()
         report, rows = Report(), RowReader(self._client, self._keys)
-        for difference, guards in chain(self._definitions(), self._owners(report), rows.differences(), rows.memory()):
+        for difference, guards in chain(
+            self._definitions(), self._owners(report), self._conversations(), rows.differences(), rows.memory()
+        ):
             report.differences.append(difference)
             if repair and difference.writes:
                 report.repaired += self._mend(difference.writes, guards)
@@ -262,6 +267,36 @@ class Verifier:
                     guards: tuple[Write, ...] = (("HGET", self._keys["defs"], process, digest),)
                     found = (stands or b"nothing").decode().replace("\x1e", " version ")
                     yield Difference("starts", process.decode(), f"version {digest.decode()}", found, writes), guards
+
+
+    def _conversations(self) -> Iterator[Guarded]:
+        """Each conversation names the living instance that its first message began, and each such instance is named."""
+        conv = self._keys["conv"]
+        for field, instance in self._client.hscan_iter(conv, count=1_000):
+            ikey, key = self._keys.instance(instance.decode()), field.partition(RS)[2]
+            status, began = self._client.hmget(ikey, "st", "cv")
+            if status in (b"a", b"s") and key in (began or b"").split(GS):
+                continue
+            if self._client.hget(conv, field) == instance:
+                guards: tuple[Write, ...] = (("HGET", conv, field, instance), ("HGET", ikey, "cv", began or b"-"))
+                drop: tuple[Write, ...] = (("HDEL", conv, field),)
+                yield Difference("conv", shown(field), "nothing", instance.decode(), drop), guards
+        for page in pages(self._owner_ids(), PAGE):
+            pipe = self._client.pipeline(transaction=False)
+            for owner_id in page:
+                pipe.hmget(self._keys.instance(owner_id), "st", "cv", "df")
+            for owner_id, (status, began, definition) in zip(page, pipe.execute(), strict=True):
+                if status not in (b"a", b"s") or not began:
+                    continue
+                for key in began.split(GS):
+                    field = definition.split(RS)[0] + RS + key
+                    if self._client.hget(conv, field) is None:
+                        ikey = self._keys.instance(owner_id)
+                        if self._client.hmget(ikey, "st", "cv") != [status, began]:
+                            continue  # it has ended meanwhile
+                        guards = (("HGET", ikey, "st", status), ("HGET", ikey, "cv", began))
+                        right: tuple[Write, ...] = (("HSET", conv, field, owner_id),)
+                        yield Difference("conv", shown(field), owner_id, "nothing", right), guards
 
 
 class _Named(Owner):

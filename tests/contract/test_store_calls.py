@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gobpm_ray.runtime.memory import MemoryStore
-from gobpm_ray.runtime.ports import ArmRow, SendRow, Store
+from gobpm_ray.runtime.ports import ArmRow, Claim, SendRow, Store
 from tests.support.stores import (
     StoreBed,
     armed,
@@ -280,7 +280,7 @@ def test_each_of_a_thousand_ends_touches_its_own_wait_and_hands_out_its_own_part
     assert len(before.waits) == 1_000
 
     ending = {"b0", "b500", "b999"}
-    held = []
+    held: list[Claim] = []
     for claim in iter(lambda: store.claim(f"c:{len(held)}"), None):
         if claim.instance_id in ending:
             held.append(claim)

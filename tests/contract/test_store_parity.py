@@ -301,7 +301,14 @@ class Parity(RuleBasedStateMachine):
 
     def handed_on(self, data: st.DataObject, arms: list[ArmRow]) -> SendRow:
         """A call from one of the commit's own waits, or something for a wait of anybody's."""
-        kind = data.draw(st.sampled_from(("start", "start", "child", "escalation", "cancel")))
+        kinds: tuple[Literal["start", "child", "escalation", "cancel"], ...] = (
+            "start",
+            "start",
+            "child",
+            "escalation",
+            "cancel",
+        )
+        kind = data.draw(st.sampled_from(kinds))
         name = self.unique("called")
         if kind == "start":
             wait = data.draw(st.sampled_from([arm.wait for arm in arms] or ["gone"]))

@@ -94,6 +94,7 @@ def memory_traces(store: MemoryStore, instance_id: str) -> list[str]:
         "subs": (owner for subs in store._subs.values() for owner, _ in subs),
         "tasks": (task.wait.owner for task in store._tasks.values()),
         "bells": (bell.removeprefix("@") for bell in store._bells),
+        "conversations": iter(store._conversations.values()),
     }
     found = [name for name, owners in indexes.items() if instance_id in owners]
     instance = store._instances.get(instance_id)

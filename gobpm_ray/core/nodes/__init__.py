@@ -10,6 +10,7 @@ from gobpm_ray.core.nodes.boundary import Boundary
 from gobpm_ray.core.nodes.calls import Call
 from gobpm_ray.core.nodes.catches import Catch
 from gobpm_ray.core.nodes.complex import Complex
+from gobpm_ray.core.nodes.custom import register, registered
 from gobpm_ray.core.nodes.decision import Decision
 from gobpm_ray.core.nodes.ends import End
 from gobpm_ray.core.nodes.event_gateway import EventGateway
@@ -27,12 +28,14 @@ from gobpm_ray.core.nodes.subprocess import EmbeddedSubProcess
 from gobpm_ray.core.nodes.throws import Throw
 from gobpm_ray.core.nodes.user import User
 from gobpm_ray.core.nodes.work import Work
+from gobpm_ray.errors import InvalidModel
 from gobpm_ray.model.elements import (
     AbstractTask,
     BoundaryEvent,
     CallActivity,
     CatchEvent,
     ComplexGateway,
+    CustomTask,
     DecisionTask,
     EndEvent,
     EventBasedGateway,
@@ -84,9 +87,15 @@ ITERATIONS: dict[type, Iteration] = {StandardLoop: Looping(), MultiInstance: Mul
 
 
 def family_of(element: FlowNode) -> Family:
-    """The family of the element without its loop."""
-    own = SUB_PROCESSES.get(element.kind) if isinstance(element, SubProcess) else None
+    """The family of the element without its loop. InvalidModel for an element that nobody has registered."""
+    own: Family | None = None
+    if isinstance(element, SubProcess):
+        own = SUB_PROCESSES.get(element.kind)
+    elif isinstance(element, CustomTask):
+        own = registered(element.element)
+        if own is None:
+            raise InvalidModel(f"no family is registered for element '{element.element}' of '{element.id}'")
     return own or FAMILIES[type(element)]
 
 
-__all__ = ["FAMILIES", "ITERATIONS", "Family", "family_of"]
+__all__ = ["FAMILIES", "ITERATIONS", "Family", "family_of", "register"]

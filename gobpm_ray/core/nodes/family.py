@@ -18,15 +18,17 @@ raised (any GobpmError); the run turns it into an incident of that track alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from gobpm_ray.core.state import parse_wait_id
 from gobpm_ray.errors import BrokenInvariant
 
 if TYPE_CHECKING:
     from gobpm_ray.core.program import ProgramNode
     from gobpm_ray.core.run import Run
-    from gobpm_ray.core.state import Scope, Track
+    from gobpm_ray.core.state import ArmedWait, Scope, Track
     from gobpm_ray.core.step import Trigger
 
 
@@ -40,11 +42,21 @@ class Park:
     threshold_ms: int
     release_jobs: bool = False
     """A worker's job is no reason to stay."""
+    thresholds: Mapping[str, int] = field(default_factory=dict)
+    """Elements with a threshold of their own, in ms: what counts for their waits."""
 
     def far(self) -> bool:
         """No own deadline, boundary timers included, is nearer than the threshold."""
         nearest = self.now_ms + self.threshold_ms
-        return all(wait.deadline is None or wait.deadline >= nearest for wait in self.track.waits.values())
+        if not self.thresholds:
+            return all(wait.deadline is None or wait.deadline >= nearest for wait in self.track.waits.values())
+        return not any(near(self.thresholds, name, wait, self.now_ms, nearest) for name, wait in self.track.waits.items())
+
+
+def near(thresholds: Mapping[str, int], name: str, wait: ArmedWait, now_ms: int, nearest: int) -> bool:
+    """The wait's deadline is nearer than its element's threshold, or without one before `nearest`."""
+    own = thresholds.get(parse_wait_id(name)[1])
+    return wait.deadline is not None and wait.deadline < (nearest if own is None else now_ms + own)
 
 
 @runtime_checkable

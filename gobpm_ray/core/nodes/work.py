@@ -88,9 +88,7 @@ class Work(Family):
         run.record("sealed", node.id, f"attempt {attempt.number}")
         if cast(WorkTask, node.element).idempotent and attempt.seals < MOST_SEALS:
             attempt.number += 1
-            attempt.started = run.now
-            attempt.epoch = run.epoch
-            _hand_out(run, track, node, attempt)
+            _attempt(run, track, node)
         elif attempt.seals >= MOST_SEALS:
             run.incident(track, f"{attempt.seals} attempts were cut off by crashes", SEALED)
         else:

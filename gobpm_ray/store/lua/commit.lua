@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- The one commit: consumes triggers, writes parts, arms and withdraws waits, accepts what the step sends, writes history and facts, and
 -- keeps, releases or ends, then claims the next ready instance for the freed actor.
--- ARGV: instance, token, version, commit id, residency, outcome, next token, max resident, whole, claim limit, max call depth, then counted
+-- ARGV: instance, token, version, commit id, residency, outcome, next token, max resident, whole, claim limit, max call depth, learnt keys ('' as before), then counted
 --   sections: parts (name, value) | removed (name) | consumed (id) | returned (seq, id, key, name, expires, payload) | withdrawals (wait)
 --   arms (wait, kind, node, key, deadline, group, mode, depth, touch, row) | sends (id, kind, key, name, ttl, payload)
 --   addressed sends (id, kind, to, wait, process, version, business key, payload) | history | facts | facts if released
@@ -9,9 +9,9 @@
 -- Atomic: all of a step or none of it, refused without a trace unless the lease is live (promise 3, N8). Everything is validated before the first write.
 local id, token, version, commit, residency, outcome, next_token = unpack(ARGV, A, A + 6)
 local max_resident, whole, limit = tonumber(ARGV[A + 7]), tonumber(ARGV[A + 8]), tonumber(ARGV[A + 9])
-local max_depth = tonumber(ARGV[A + 10])
+local max_depth, learnt = tonumber(ARGV[A + 10]), ARGV[A + 11]
 local ikey, inbox = PREFIX .. id, PREFIX .. id .. ':q'
-local at = A + 11
+local at = A + 12
 
 -- A section's width in arguments is fixed; answers where its rows start and how many there are.
 local function section(width)
@@ -66,12 +66,14 @@ end
 local process, iseq = split(m[4], 2)[1], m[5]
 local new_version = tonumber(version) + 1
 local set = { 'v', new_version, 'cm', commit }
+if learnt ~= '' and outcome == '' then
+  set[5], set[6] = 'ck', learnt
+end
 
 local returned, n_returned = section(6)
 for i = 0, n_returned - 1 do
   local pseq, delivery, key, name, expires, payload = unpack(ARGV, returned + 6 * i, returned + 6 * i + 5)
-  call('HSET', IN, pseq, table.concat({ delivery, 'M', key, name, expires, now, live, payload }, RS))
-  call('ZADD', PEND, pseq, pseq)
+  give_back(pseq, key, table.concat({ delivery, 'M', key, name, expires, now, live, payload }, RS), process)
 end
 if n_returned > 0 then ring(BELL_MESSAGE) end
 
@@ -139,32 +141,43 @@ local release_facts, n_release_facts = section(1)
 local function older_pending(key, pseq)
   for _, other in ipairs(call('ZRANGEBYSCORE', PEND, '-inf', '(' .. pseq, 'LIMIT', 0, 256)) do
     local row = call('HGET', IN, other)
-    if row and split(row, 4)[3] == key then return true end
+    if row and routes(split(row, 4)[3])[1] == key and may_have(process, other) then return true end
   end
   return false
 end
 for _, armed in ipairs(messages) do
   local wait, key, mode = armed[1], armed[2], armed[3]
-  while true do
-    local member = call('ZRANGEBYLEX', PARKED, '[' .. key .. RS, '(' .. key .. US, 'LIMIT', 0, 1)[1]
+  local from, passed = '[' .. key .. RS, 0
+  while passed < 256 do
+    local member = call('ZRANGEBYLEX', PARKED, from, '(' .. key .. US, 'LIMIT', 0, 1)[1]
     if not member then break end
     local pseq = tonumber(string.sub(member, #key + 2))
     local row = call('HGET', IN, pseq)
     local f = row and split(row, 8)
-    local behind = f and tonumber(f[5]) > now and older_pending(key, pseq)
-    if behind then
+    local _, named = routes(f and f[3] or '')
+    local others = f and tonumber(f[5]) > now and (not may_have(process, pseq) or contradicts(id, named))
+    local behind = f and not others and tonumber(f[5]) > now and older_pending(key, pseq)
+    if others then
+      -- Not for this one: it stays where it is.
+      from, passed = '(' .. member, passed + 1
+    elseif behind then
       f[7] = live
       call('HSET', IN, pseq, table.concat(f, RS))
       call('ZADD', PEND, pseq, pseq)
       ring(BELL_MESSAGE)
     elseif f and tonumber(f[5]) > now then
-      if not deliver(id, 'message', wait, f[1], pseq, key, f[5], f[8]) then break end
+      if not deliver(id, 'message', wait, f[1], pseq, f[3], f[5], f[8]) then break end
     elseif f then
       bury('expired', row)
     end
-    call('ZREM', PARKED, member)
-    call('ZREM', PARKX, member)
-    if not behind then call('HDEL', IN, pseq) end
+    if not others then
+      call('ZREM', PARKED, member)
+      call('ZREM', PARKX, member)
+    end
+    if not (behind or others) then
+      call('HDEL', IN, pseq)
+      call('HDEL', PROGRESS, pseq)
+    end
     if behind and mode == 'o' then break end
   end
 end
@@ -200,6 +213,7 @@ if outcome ~= '' then
   call('HSET', ikey, 'st', outcome == 'completed' and 'c' or 't')
   call('ZADD', ENDED, live, id)
   call('ZADD', PURGE, live, id)
+  end_conversations(id, ikey, process)
 else
   local idle = false
   kept = residency == 'keep' and 1 or 0

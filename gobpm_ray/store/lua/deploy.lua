@@ -35,6 +35,8 @@ for s = A + 3, #ARGV, 6 do
     local f = { kind, node, key, deadline, '', kind == 'T' and 'o' or 'r', 0, call('INCR', SEQ), row }
     call('HSET', pkey, '~' .. wait, table.concat(f, RS))
     index_wait(owner, wait, f, process, '~', row)
+    -- What came before its start was deployed begins an instance now.
+    if kind == 'M' then reroute('[' .. key, '(' .. string.sub(key, 1, -2) .. ' ', 1000) end
   end
 end
 return { version, 1 }

@@ -10,6 +10,7 @@ for _, member in ipairs(call('ZRANGEBYSCORE', PARKX, '-inf', now, 'LIMIT', 0, li
   call('ZREM', PARKX, member)
   call('ZREM', PARKED, member)
   call('HDEL', IN, seq)
+  call('HDEL', PROGRESS, seq)
   count = count + 1
 end
 for _, id in ipairs(call('ZRANGE', PURGE, 0, 0)) do

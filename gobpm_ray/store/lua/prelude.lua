@@ -6,10 +6,10 @@ local CLOCK, SEQ, READY, LEASES, IDLE, DUE, SUBS, IN, PEND, PROGRESS = unpack(KE
 local DEDUP, DEDUPX, PARKED, PARKX, DEAD, FACTS, TASKS, OWNERS, TOPEN, INCIDENTS = unpack(KEYS, 11, 20)
 local INSTANCES, ENDED, PURGE, DEFS, DOCS = unpack(KEYS, 21, 25)
 local BELL_MESSAGE, BELL_TIMER, BELL_TASK, BELL_READY, BELL_SUPERVISOR = unpack(KEYS, 26, 30)
-local JOBQ, JOBLOCKS, JOBWAIT, JOBS = unpack(KEYS, 32, 35)
+local JOBQ, JOBLOCKS, JOBWAIT, JOBS, CONV = unpack(KEYS, 32, 36)
 local PREFIX, TTL, WINDOW, HISTORY, FACTS_MAX = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local A = 6
-local RS, US = '\30', '\31'
+local RS, US, GS = '\30', '\31', '\29'
 local call = redis.call
 
 -- Liveness is the store's TIME. LIVENESS overrides it where a simulation drives both clocks: no engine ever writes that key,
@@ -186,7 +186,18 @@ local function leave_group(ikey, wait, group)
   end
 end
 
-local function push_trigger(id, ikey, status, leased, trigger)
+-- Of a held instance that nobody hosts a cancel ends the hold: it goes before all that came before it, and nothing of that is run.
+local function push_trigger(id, ikey, status, leased, trigger, kind)
+  if status ~= 'a' and kind == 'cancel' then
+    call('HSET', ikey, 'st', 'a')
+    call('HDEL', ikey, 'wr', 'dc')
+    if call('HDEL', ikey, 'pk') == 1 then call('ZREM', INCIDENTS, id .. RS) end
+    status = 'a'
+    if not leased then
+      call('LPUSH', ikey .. ':q', trigger)
+      return make_ready(id, live)
+    end
+  end
   call('RPUSH', ikey .. ':q', trigger)
   if status ~= 'a' then return end
   if leased then
@@ -194,6 +205,87 @@ local function push_trigger(id, ikey, status, leased, trigger)
     ring(ikey .. ':b')
   else
     make_ready(id, live)
+  end
+end
+
+-- A message's key: the canonical one, and behind it, each after a GS, what its sender names: property=value. It is looked for under each value
+-- (M49). Answers the canonical keys, the first first, and the named part or nil.
+local function routes(key)
+  local at = string.find(key, GS, 1, true)
+  if not at then return { key }, nil end
+  local out, named = { string.sub(key, 1, at - 1) }, string.sub(key, at)
+  local known, head = { [out[1]] = true }, string.match(key, '^m' .. US .. '[^' .. US .. ']*' .. US)
+  for value in string.gmatch(named, GS .. '[^=' .. GS .. ']*=([^' .. GS .. ']*)') do
+    local other = head .. '=' .. value
+    if not known[other] then
+      known[other] = true
+      out[#out + 1] = other
+    end
+  end
+  return out, named
+end
+
+-- Has the instance learnt another value of a property that the message names? `ck`: GS property=value ... GS, each set once.
+local function contradicts(id, named)
+  local learnt = named and call('HGET', PREFIX .. id, 'ck')
+  if not learnt then return false end
+  for name, value in string.gmatch(named, GS .. '([^=' .. GS .. ']*)=([^' .. GS .. ']*)') do
+    local _, last = string.find(learnt, GS .. name .. '=', 1, true)
+    if last and string.sub(learnt, last + 1, last + #value + 1) ~= value .. GS then return true end
+  end
+  return false
+end
+
+-- May an instance of this process get the row? One that was given back is for those alone that gave it back (M52).
+local function may_have(process, pseq)
+  local only = call('HGET', PROGRESS, pseq)
+  return not only or string.find(RS .. only .. RS, RS .. process .. RS, 1, true) ~= nil
+end
+
+local function unpark(pseq, key)
+  local member = routes(key)[1] .. RS .. pad(tonumber(pseq))
+  call('ZREM', PARKED, member)
+  call('ZREM', PARKX, member)
+end
+
+-- A message that an instance of this process was handed and could not use: back to routing at its place.
+local function give_back(pseq, key, row, process)
+  local only = call('HGET', PROGRESS, pseq)
+  if only then unpark(pseq, key) end
+  if not only or not may_have(process, pseq) then
+    call('HSET', PROGRESS, pseq, only and only .. RS .. process or process)
+  end
+  call('HSET', IN, pseq, row)
+  call('ZADD', PEND, pseq, pseq)
+end
+
+-- Parked messages from `min` to `max` are looked at once more, each at its place; a bounded number.
+local function reroute(min, max, most)
+  local count = 0
+  for _, member in ipairs(call('ZRANGEBYLEX', PARKED, min, max, 'LIMIT', 0, most)) do
+    local pseq = tonumber(string.match(member, RS .. '(%d+)$'))
+    local row = call('HGET', IN, pseq)
+    call('ZREM', PARKED, member)
+    call('ZREM', PARKX, member)
+    if row then
+      local f = split(row, 8)
+      f[7] = live
+      call('HSET', IN, pseq, table.concat(f, RS))
+      call('ZADD', PEND, pseq, pseq)
+      count = count + 1
+    end
+  end
+  if count > 0 then ring(BELL_MESSAGE) end
+end
+
+-- The conversations that the instance's first message began are over: the next message of such a key begins another one (M50).
+local function end_conversations(id, ikey, process)
+  local keys = call('HGET', ikey, 'cv')
+  call('HDEL', ikey, 'cv', 'ck')
+  for key in string.gmatch(keys or '', '[^' .. GS .. ']+') do
+    local field = process .. RS .. key
+    if call('HGET', CONV, field) == id then call('HDEL', CONV, field) end
+    reroute('[' .. key .. RS, '(' .. key .. US, 256)
   end
 end
 
@@ -222,16 +314,16 @@ local function deliver(id, kind, wait, delivery, seq, key, expires, payload, sta
     end
   end
   local trigger = table.concat({ delivery, kind, wait, seq, key, expires, touch, payload }, RS)
-  push_trigger(id, ikey, status, token, trigger)
+  push_trigger(id, ikey, status, token, trigger, kind)
   return true
 end
 
 -- Writes a new instance with its start trigger; `node` travels in the trigger's wait field.
-local function new_instance(id, process, version, business, seq, delivery, node, payload)
+local function new_instance(id, process, version, business, seq, delivery, node, payload, key)
   local ikey = PREFIX .. id
   call('HSET', ikey, 'st', 'a', 'v', 0, 'ep', 0, 'df', process .. RS .. version, 'bk', business, 'sq', seq, 'cr', now)
   call('ZADD', INSTANCES, seq, id)
-  call('RPUSH', ikey .. ':q', table.concat({ delivery, 'start', node, seq, '', 0, '', payload }, RS))
+  call('RPUSH', ikey .. ':q', table.concat({ delivery, 'start', node, seq, key or '', 0, '', payload }, RS))
   make_ready(id, live)
 end
 
@@ -374,8 +466,7 @@ local function purge(id, budget)
     local f = split(trigger, 8)
     if f[2] == 'message' then
       local name = split((string.gsub(f[5], US, RS)), 3)[2]
-      call('HSET', IN, f[4], table.concat({ f[1], 'M', f[5], name, f[6], now, live, f[8] }, RS))
-      call('ZADD', PEND, f[4], f[4])
+      give_back(f[4], f[5], table.concat({ f[1], 'M', f[5], name, f[6], now, live, f[8] }, RS), process)
       returned = returned + 1
     else
       -- It came while the last step ran: its sender was told "accepted", so its end must be seen as well.

@@ -12,14 +12,30 @@ end
 local delivery, kind, key, name, expires, accepted, accepted_live, payload = unpack(split(row, 8))
 local woken, started = 0, 0
 
+-- Does a living instance of the process hold the conversation that one of these keys began? Then it is for that one to take, and parked for
+-- it while it does not wait (M50).
+local keys, named = { key }, nil
+if kind == 'M' then keys, named = routes(key) end
+local by_name = 'm' .. US .. name .. US
+local function converses(process)
+  for _, one in ipairs(keys) do
+    if one ~= by_name and call('HGET', CONV, process .. RS .. one) then return true end
+  end
+  return false
+end
+
 local function start_process(process, wait)
   local pkey = PREFIX .. '@' .. process
   local f = split(call('HGET', pkey, '~' .. wait), 9)
   local version = split(call('HGET', pkey, 'df'), 2)[2]
   local id = process .. '-' .. seq
   if call('EXISTS', PREFIX .. id) == 0 then
-    new_instance(id, process, version, '', call('INCR', SEQ), delivery, f[2], payload)
+    new_instance(id, process, version, '', call('INCR', SEQ), delivery, f[2], payload, named and key)
     started = started + 1
+    if kind == 'M' and keys[1] ~= by_name then
+      for _, one in ipairs(keys) do call('HSET', CONV, process .. RS .. one, id) end
+      call('HSET', PREFIX .. id, 'cv', table.concat(keys, GS))
+    end
   end
 end
 
@@ -69,11 +85,16 @@ local function each_process(range_key, only_starts)
     if only_starts and iseq ~= '~' then
       cursor = '[' .. range_key .. RS .. process .. RS .. '~'
     else
-      if took[process] then
-        -- it has its copy
+      local behind = '[' .. range_key .. RS .. process .. US
+      if took[process] or not may_have(process, seq) then
+        -- it has its copy, or had it
       elseif iseq == '~' then
-        took[process] = true
-        start_process(process, wait)
+        if not converses(process) then
+          took[process] = true
+          start_process(process, wait)
+        end
+      elseif contradicts(id, named) then
+        behind = '(' .. member
       elseif woken + started == 0 and call('LLEN', PREFIX .. id .. ':q') >= longest then
         full = true
         return
@@ -82,18 +103,19 @@ local function each_process(range_key, only_starts)
         woken = woken + 1
       else
         call('ZREM', SUBS, member)
-        member = nil
+        behind = nil
       end
-      if member then cursor = '[' .. range_key .. RS .. process .. US end
+      cursor = behind or cursor
     end
   end
 end
-each_process(key, false)
-if full then return { 'full', 0, 0 } end
-local by_name = 'm' .. US .. name .. US
-if by_name ~= key then each_process(by_name, true) end
+for _, one in ipairs(keys) do
+  each_process(one, false)
+  if full then return { 'full', 0, 0 } end
+end
+if by_name ~= keys[1] then each_process(by_name, true) end
 if woken + started > 0 then return finish('delivered') end
-local member = key .. RS .. pad(tonumber(seq))
+local member = keys[1] .. RS .. pad(tonumber(seq))
 call('ZADD', PARKED, 0, member)
 call('ZADD', PARKX, expires, member)
 call('ZREM', PEND, seq)

@@ -1,10 +1,12 @@
-"""Messages, their names and keys, by vendors' words and by BPMN's own correlation (BPMN 8.4.2, simple case)."""
+"""Messages, their names and keys, by vendors' words and by BPMN's own correlation (BPMN 8.4.2)."""
 
 from __future__ import annotations
 
 from gobpm_ray.bpmn.reader import examine, read_bpmn
+from gobpm_ray.bpmn.writer import write_bpmn
 from gobpm_ray.model.elements import (
     CatchEvent,
+    CorrelationProperty,
     Expression,
     MessageDefinition,
     ReceiveTask,
@@ -83,14 +85,27 @@ def _refusals(body: str, beside: str) -> list[tuple[str, str]]:
 RECEIVE = '<bpmn:receiveTask id="r" messageRef="m"/>'
 
 
-def test_correlation_by_several_properties_is_refused_by_the_messages_id() -> None:
-    beside = MESSAGE + PROPERTY + PROPERTY.replace('id="pr"', 'id="pr2"')
-    assert _refusals(RECEIVE, beside) == [("unsupported", "m")]
+def test_several_properties_of_a_message_are_several_keys_of_its_conversation() -> None:
+    """M49: on every side, the process's start included."""
+    second = PROPERTY.replace('id="pr"', 'id="pr2"').replace("payment.order", "payment.invoice")
+    found = _definitions(document(SUBSCRIPTION + BODY, beside=MESSAGE + PROPERTY + second))
+    several = (
+        CorrelationProperty("pr", Expression("payment.order"), Expression("order.id")),
+        CorrelationProperty("pr2", Expression("payment.invoice"), None),
+    )
+    assert found == dict.fromkeys(["s", "t", "c", "r", "st"], MessageDefinition(name="Paid", properties=several))
 
 
-def test_a_key_of_several_properties_is_refused_by_the_subscriptions_id() -> None:
+def test_several_properties_survive_being_written() -> None:
+    second = PROPERTY.replace('id="pr"', 'id="pr2"')
+    data = document(SUBSCRIPTION + BODY, beside=MESSAGE + PROPERTY + second)
+    assert _definitions(write_bpmn(read_bpmn(data))) == _definitions(data)
+
+
+def test_a_message_of_a_key_with_several_properties_has_properties() -> None:
     more = "<bpmn:correlationPropertyRef>pr2</bpmn:correlationPropertyRef>"
-    assert _refusals(SUBSCRIPTION + RECEIVE, MESSAGE + PROPERTY + KEY.format(more=more)) == [("unsupported", "cs")]
+    found = _definitions(document(SUBSCRIPTION + RECEIVE, beside=MESSAGE + PROPERTY + KEY.format(more=more)))
+    assert [each.name for each in found["r"].properties] == ["pr"]
 
 
 def test_receiving_a_correlated_message_without_a_subscription_is_refused() -> None:

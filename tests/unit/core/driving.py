@@ -16,7 +16,7 @@ from gobpm_ray.core.advance import advance, recover, touched
 from gobpm_ray.core.program import Program, compile_process
 from gobpm_ray.core.projection import open_incidents, tokens, variables, waits
 from gobpm_ray.core.residency import willing
-from gobpm_ray.core.state import InstanceState, PartsMissing, parse_wait_id
+from gobpm_ray.core.state import InstanceState, PartsMissing, Scope, Track, parse_wait_id
 from gobpm_ray.core.step import Arm, Call, Send, Step, Trigger
 from gobpm_ray.model.builder import ProcessBuilder
 from gobpm_ray.model.elements import Process
@@ -201,7 +201,7 @@ class Bench:
             holder = state.holder(arm.track)
             assert holder is not None
             self.touch[arm.wait] = touched(state, holder)
-        holders = (*state.tracks.values(), *state.scopes.values())
+        holders: list[Track | Scope] = [*state.tracks.values(), *state.scopes.values()]
         known = {wait for holder in holders for wait in holder.waits}
         conditions = sum(wait.kind == "conditional" for holder in holders for wait in holder.waits.values())
         assert state.head.conditions == conditions

@@ -33,7 +33,7 @@ def undo(activity: str, by: FlowNode) -> tuple[FlowNode, FlowNode]:
     boundary = BoundaryEvent(
         f"c_{activity}", definitions=(CompensateDefinition(),), attached_to=activity, handler=by.id
     )
-    return boundary, replace(by, for_compensation=True)  # type: ignore[type-var]
+    return boundary, replace(by, for_compensation=True)  # type: ignore[arg-type]
 
 
 def throw(id: str = "undo", activity: str = "") -> ThrowEvent:

@@ -307,7 +307,7 @@ def test_an_interrupting_escalation_boundary_ends_the_thrower(bench):
     run = bench(escalating(True, ""))
     run.start()
     assert run.waiting == [("u2", "task")]
-    assert run.trace == ["s", "si", "b"]
+    assert run.trace == ["s", "si", "note", "b"]  # it has thrown, and nothing behind it comes
 
 
 def test_an_escalation_that_nobody_catches_is_noted_and_the_flow_goes_on(bench):

@@ -167,7 +167,8 @@ def test_any_process_of_events_driven_in_any_order_ends_with_nothing_left(block,
         moves += [("set", "0"), ("set", "2")] if any(arm.kind == "conditional" for arm in run.held.values()) else []
         moves += [("crash", "")] if run.calls else []
         assert moves, "a live instance waits for nothing"
-        move(run, *data.draw(st.sampled_from(moves)), data)
+        kind, target = data.draw(st.sampled_from(moves))
+        move(run, kind, target, data)
     else:
         run.cancel()
     assert run.outcome in ("completed", "terminated")
@@ -185,7 +186,7 @@ def move(run: Bench, kind: str, target: str, data: st.DataObject) -> None:
         run.now = max(run.now, run.held[target].deadline or 0)
         first = Trigger(run.delivery_id(), "escalation", target) if how == "escalation" else run.delivered(target)
         if how:
-            first = Trigger(first.id, how, target, code=data.draw(CODES), cause="no")
+            first = Trigger(first.id, how, target, code=data.draw(CODES), cause="no")  # type: ignore[arg-type]
         others = [wait for wait, arm in run.held.items() if arm.kind not in ("incident", "conditional")]
         if second := data.draw(st.sampled_from(["", *others])):
             run.trigger(first, run.delivered(second))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from gobpm_ray.engine.engine import Engine
 from gobpm_ray.errors import InvalidModel, UnknownProcess
 from gobpm_ray.model.builder import ProcessBuilder
 from gobpm_ray.model.document import to_json
@@ -64,3 +67,34 @@ def test_a_document_that_does_not_hold_the_process_is_refused_by_name(stored: by
     store.deploy("p", stored, ())
     with pytest.raises(InvalidModel, match="process p"):
         Programs(store).get("p", 1)
+
+
+DEEP = "x = []\nfor i in range(180):\n    x = [x]\n"
+
+
+def _rounds() -> ProcessBuilder:
+    builder = ProcessBuilder("rounds")
+    builder.start().script_task("t", DEEP, language="python").multi_instance(cardinality="2").end()
+    return builder
+
+
+def _looped() -> ProcessBuilder:
+    builder = ProcessBuilder("looped")
+    task = builder.start().script_task("t", DEEP + "y = x\n", language="python", outputs={"kept": "=y"})
+    task.loop(maximum=2).end()
+    return builder
+
+
+@pytest.mark.parametrize("make", [_rounds, _looped])
+def test_a_value_that_cannot_be_stored_is_an_incident_of_the_round_that_computed_it(
+    make: Callable[[], ProcessBuilder],
+) -> None:
+    """Not a wake that fails again and again: the commit would have found it only after everything else."""
+    with Engine.open(None, clock="virtual") as engine:
+        builder = make()
+        engine.deploy(builder)
+        instance_id = engine.start(builder.build().id).instance_id
+        assert {incident.node for incident in engine.incidents()} == {"t"}
+        assert "nested deeper than" in engine.incidents()[0].cause
+        engine.cancel(instance_id)
+        assert engine.inspect(instance_id).state == "terminated"

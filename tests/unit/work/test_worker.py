@@ -13,6 +13,7 @@ import pytest
 from gobpm_ray import BpmnError, Escalation, ProcessBuilder
 from gobpm_ray.engine.operations import Operations
 from gobpm_ray.errors import InputError
+from gobpm_ray.model.document import to_json
 from gobpm_ray.runtime.memory import MemoryStore
 from gobpm_ray.settings import Settings
 from gobpm_ray.work.handlers import Handler, worker
@@ -25,7 +26,11 @@ Start = Callable[..., Worker]
 
 @pytest.fixture
 def store() -> MemoryStore:
-    return MemoryStore(Settings(engine_id="work"))
+    made = MemoryStore(Settings(engine_id="work"))
+    process = ProcessBuilder("order", secrets=["password"])
+    process.start().service_task("Bill", topic="bill").end("Done")
+    made.deploy("order", b"json\n" + to_json(process.build()), ())
+    return made
 
 
 @pytest.fixture
@@ -116,6 +121,20 @@ def test_an_exception_fails_the_attempt_and_the_last_one_is_reported_with_its_ca
     assert b'"cause":"ValueError: no paper"' in record.inbox[0].payload
     assert b"no_paper" not in record.inbox[0].payload
     assert [b"ValueError: no paper" in entry for entry in record.history[-2:]] == [True, True]
+
+
+def test_a_cause_that_quotes_a_secret_does_not_tell_it(store: MemoryStore, start: Start) -> None:
+    waiting(store, "i1", job(password="opensesame"))
+
+    def work(inputs: dict[str, Any]) -> None:
+        raise ValueError(f"refused: {inputs['password']}")
+
+    start(work)
+    until(lambda: inbox(store, "i1"))
+    record = store.instance("i1")
+    assert record is not None
+    assert b"refused: ***" in record.inbox[0].payload
+    assert b"opensesame" not in record.inbox[0].payload
 
 
 def test_errors_and_escalations_are_outcomes_and_not_failures(store: MemoryStore, start: Start) -> None:

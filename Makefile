@@ -5,7 +5,7 @@
 #   make test       the tests that fit ten minutes;  make test-long  the others
 #   make check      formatting, lint, types, import contracts
 #   make format     rewrite the sources as the formatter wants them
-#   make bench      the wake benchmark
+#   make bench      every benchmark with few numbers, into benchmarks/results.json; BENCH_ARGS=--full the real ones
 #   make lock       resolve requirements*.in into the lock files (needs uv)
 #   make clean      remove what the commands above made, the store's data excepted
 
@@ -75,8 +75,17 @@ test-long: $(STAMP)
 demo: $(STAMP)
 	$(BIN)/python -m examples.demo $(DEMO_ARGS)
 
-bench: $(STAMP)
-	$(BIN)/python -m benchmarks.wake $(BENCH_ARGS)
+# The peers are installed for it and stay: nothing else needs them.
+bench: $(VENV)/.bench-installed
+	$(BIN)/python -m benchmarks.suite $(BENCH_ARGS)
+
+$(VENV)/.bench-installed: $(STAMP) requirements-bench.lock
+ifneq ($(UV),)
+	"$(UV)" pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements-bench.lock
+else
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --compile --require-hashes -r requirements-bench.lock
+endif
+	@touch $@
 
 # Universal: one lock for every platform and Python that `requires-python` admits.
 LOCK = "$(UV)" pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
@@ -86,6 +95,7 @@ lock:
 	@[ -n "$(UV)" ] || { echo "make lock: uv is not on PATH; name it: make lock UV=/path/to/uv" >&2; exit 1; }
 	$(LOCK) requirements.in -o requirements.lock
 	$(LOCK) requirements-dev.in -o requirements-dev.lock
+	$(LOCK) requirements-bench.in -o requirements-bench.lock
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

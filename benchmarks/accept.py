@@ -12,64 +12,37 @@ apart. `idle_commands_per_s` counts every command that the store executed, those
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import statistics
-import sys
-import tempfile
 import time
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
+from benchmarks import harness
+from benchmarks.harness import Number, Program, Result, latencies, say, spread
 from benchmarks.probes import fdatasync_per_s
-from gobpm_ray import Engine, ProcessBuilder, Settings
+from gobpm_ray import Engine, ProcessBuilder
 from gobpm_ray.engine.operations import Operations
 from gobpm_ray.store.connection import open_client
 from gobpm_ray.store.embedded import EmbeddedStore
 from gobpm_ray.store.redis_store import RedisStore
 
-LISTENERS = (0, 100, 10_000)
+FEW = 100
 IDLE_S = 10.0
 OURS = ("info", "config|get")
 """What measuring itself costs."""
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def park(engine: Engine, process: str, instances: int) -> None:
-    """So many more instances wait, and nothing is resident."""
-    before = engine.store.population().waiting
-    for first in range(0, instances, 1_000):
-        engine.start_many(process, [{"customer": "C-1001"}] * min(1_000, instances - first))
-    engine.wait_quiet(1_200)
-    counts = engine.store.population()
-    if counts.resident or counts.waiting != before + instances:
-        raise AssertionError(f"expected {before + instances} waiting and none resident: {counts}")
-
-
-def measure_accept(client: Operations, calls: int) -> dict[str, dict[str, float]]:
+def measure_accept(client: Operations, listeners: Sequence[int], calls: int) -> dict[str, Result]:
     """One call of each in turn, and in an order that changes."""
-    took: dict[int, list[float]] = {count: [] for count in LISTENERS}
+    took: dict[int, list[float]] = {count: [] for count in listeners}
     for _ in range(20):
         client.signal("warming up")
     for number in range(calls):
-        turn = number % len(LISTENERS)
-        for count in (*LISTENERS[turn:], *LISTENERS[:turn]):
+        turn = number % len(listeners)
+        for count in (*listeners[turn:], *listeners[:turn]):
             begin = time.perf_counter()
             client.signal(f"heard_by_{count}")
-            took[count].append((time.perf_counter() - begin) * 1_000)
-    return {
-        str(count): {
-            "p50_ms": round(statistics.median(each), 3),
-            "p99_ms": round(statistics.quantiles(each, n=100)[98], 3),
-            "calls": len(each),
-        }
-        for count, each in took.items()
-    }
+            took[count].append(time.perf_counter() - begin)
+    return {str(count): latencies(each) for count, each in took.items()}
 
 
 def commands(client: Any) -> dict[str, int]:
@@ -80,9 +53,9 @@ def commands(client: Any) -> dict[str, int]:
     }
 
 
-def measure_idle(engine: Engine, client: Any, instances: int) -> dict[str, Any]:
+def measure_idle(engine: Engine, client: Any, instances: int) -> Result:
     say(f"idle: {instances} instances ...")
-    park(engine, "hears_nothing", instances)
+    harness.park(engine, "hears_nothing", instances)
     # Free actors linger for two seconds; then only holders and supervisor are left.
     time.sleep(6.0)
     counts = engine.top()
@@ -107,59 +80,53 @@ def listener(process_id: str, signal: str) -> ProcessBuilder:
     return process
 
 
-def measure(instances: int, calls: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="gobpm-bench-") as folder:
-        home = Path(folder)
+def measure(instances: int, calls: int, most: int) -> Result:
+    listeners = (0, FEW, most)
+    with harness.one_ray(), harness.fresh_home() as home:
         server = EmbeddedStore(home)
         connection = open_client(server.ensure_running())
-        settings = Settings(engine_id="bench", retention_count=1_000_000)
-        client = Operations(RedisStore(connection, settings), settings)
+        chosen = harness.settings()
+        client = Operations(RedisStore(connection, chosen), chosen)
         try:
             say("parking the listeners ...")
-            with Engine.open(home=home, settings=settings) as engine:
-                for count in LISTENERS[1:]:
+            with harness.real_engine(home=home, clock="real") as engine:
+                for count in listeners[1:]:
                     engine.deploy(listener(f"hears_{count}", f"heard_by_{count}"))
-                    park(engine, f"hears_{count}", count)
+                    harness.park(engine, f"hears_{count}", count)
             say("accepting ...")
             disk = [fdatasync_per_s(home)]
-            accepted = measure_accept(client, calls)
+            accepted = measure_accept(client, listeners, calls)
             disk.append(fdatasync_per_s(home))
             say("folding what was accepted ...")
-            with Engine.open(home=home, settings=settings) as engine:
+            with harness.real_engine(home=home, clock="real") as engine:
                 engine.wait_quiet(1_200)
                 counts = engine.store.population()
-                if counts.ended != sum(LISTENERS) or counts.waiting:
-                    raise AssertionError(f"expected {sum(LISTENERS)} ended: {counts}")
+                if counts.ended != sum(listeners) or counts.waiting:
+                    raise AssertionError(f"expected {sum(listeners)} ended: {counts}")
                 engine.deploy(listener("hears_nothing", "never"))
                 idle = measure_idle(engine, connection, instances)
         finally:
             client.close()
             connection.close()
-            server.stop()
         return {
             "appendfsync": "always",
             "accept": accepted,
-            "p50_ratio": round(accepted["10000"]["p50_ms"] / accepted["0"]["p50_ms"], 3),
+            "p50_ratio": harness.ratio(accepted[str(most)]["p50_ms"], accepted["0"]["p50_ms"]),
             "idle_commands_per_s": idle["commands_per_s"],
             "idle": idle,
-            "fdatasync_per_s": round(statistics.median(disk), 1),
-            "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()},
+            "fdatasync_per_s": spread(disk),
         }
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--instances", type=int, default=100_000, help="waiting while the engine idles")
-    arguments.add_argument("--calls", type=int, default=1_000, help="acceptances for each number of listeners")
-    arguments.add_argument("--json", action="store_true")
-    options = arguments.parse_args()
-    result = measure(options.instances, options.calls)
-    if options.json:
-        print(json.dumps(result))
-        return
-    for name, value in result.items():
-        print(f"{name:20} {value}")
-
+PROGRAM = Program(
+    __doc__ or "",
+    measure,
+    {
+        "instances": Number(100_000, 2_000, 100, "waiting while the engine idles"),
+        "most": Number(10_000, 2_000, 200, "listeners of the signal that the most wait for; others: 100, nobody"),
+        "calls": Number(1_000, 200, 100, "acceptances for each number of listeners"),
+    },
+)
 
 if __name__ == "__main__":
-    main()
+    PROGRAM.main()

@@ -1,8 +1,9 @@
 """What stands beside the processes and is referred to by id: messages, signals, errors, event definitions, correlation.
 
 Correlation by BPMN 8.4.2: a message with one retrieval expression, whose property is alone in its correlation key and
-bound by the receiving process' subscription, has that key. With several properties, in the message or in its correlation
-key, each is a key of its own that routes, and the others must not contradict. A vendor's key on the message comes first.
+bound by the receiving process' subscription, has that key. With several properties, in the message or in its
+correlation key, each is a key of its own that routes, and the others must not contradict. A vendor's key on the message
+comes first.
 """
 
 from __future__ import annotations

@@ -28,8 +28,10 @@ assignment, `formKey` and `requiredOutputs` of a user task, `correlationKey` on 
 Of the Ray task that a service or send task runs as: `num_cpus`, `num_gpus`, `memory`, `resources`, `accelerator_type`,
 `runtime_env`, `scheduling`, `label_selector`. Of a process: `secrets`, the names of variables that nobody is shown.
 Of a task: `element`, the user's own element that it is. Of any element: `dehydrationThreshold`.
-Elements: `input`, `output`, `requiredOutput`, `parameter` (of an own element), `property` (one of several correlation keys of a message), `option` (of a Ray task, as JSON), and `operand`: any expression of the
-element, BPMN's own included, by its `use`, exactly as written and with its `language`."""
+
+Elements: `input`, `output`, `requiredOutput`, `parameter` (of an own element), `property` (one of several correlation
+keys of a message), `option` (of a Ray task, as JSON), and `operand`: any expression of the element, BPMN's own
+included, by its `use`, exactly as written and with its `language`."""
 
 
 def read_extras(element: etree._Element, operands: Operands, findings: Findings, owner: str = "") -> Extras:

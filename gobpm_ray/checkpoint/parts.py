@@ -176,7 +176,7 @@ def decode_with_working(
     for name, data in parts.items():
         if name == "h":
             head = _read(HeadDocument, instance_id, name, data)
-            state.head = Head(head.t, head.s, head.i, head.b, head.n, head.k, head.c)
+            state.head = Head(head.t, head.s, head.i, head.b, head.n, head.c, head.k)
             working = head.w
         elif name[:1] == "t":
             state.tracks[name[1:]] = _track_of(instance_id, name, data)

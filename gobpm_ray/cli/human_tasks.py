@@ -32,7 +32,8 @@ def tasks(
         list[str] | None, typer.Option("--where", metavar="NAME=JSON", help="Only where this variable has this value.")
     ] = None,
     due_before: Annotated[
-        str | None, typer.Option("--due-before", metavar="WHEN", help="Only with a due date before then, or in that time.")
+        str | None,
+        typer.Option("--due-before", metavar="WHEN", help="Only with a due date before then, or in that time."),
     ] = None,
     follow_up_before: Annotated[
         str | None, typer.Option("--follow-up-before", metavar="WHEN", help="The same of the follow-up date.")

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gobpm_ray.cli.options import Chosen, DeliveryId, Files, Instance, Json, Node, OfKey, OfProcess, OfState, Outputs, Payload, Variables
+from gobpm_ray.cli.options import (
+    Chosen,
+    DeliveryId,
+    Files,
+    Instance,
+    Json,
+    Node,
+    OfKey,
+    OfProcess,
+    OfState,
+    Outputs,
+    Payload,
+    Variables,
+)
 from gobpm_ray.cli.output import OK, Output, finish, json_object, variables
 
 if TYPE_CHECKING:

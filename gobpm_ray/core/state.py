@@ -171,10 +171,10 @@ class Head:
     started: int = 0
     incidents: int = 0
     """Open incidents."""
-    keys: dict[str, str] = field(default_factory=dict)
-    """Correlation properties that messages have taught it, each set once (M49)."""
     conditions: int = 0
     """Armed conditional waits. None: a change of data costs nothing. More than are loaded: it needs the rest."""
+    keys: dict[str, str] = field(default_factory=dict)
+    """Correlation properties that messages have taught it, each set once (M49)."""
 
 
 @dataclass(slots=True)

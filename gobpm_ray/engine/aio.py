@@ -120,8 +120,6 @@ class AsyncEngine:
     bpmn_error = _awaited(Engine.bpmn_error)
     escalate = _awaited(Engine.escalate)
     fail_job = _awaited(Engine.fail_job)
-    bpmn_error = _awaited(Engine.bpmn_error)
-    escalate = _awaited(Engine.escalate)
     fetch_and_lock = _awaited(Engine.fetch_and_lock)
     extend = _awaited(Engine.extend)
     unlock = _awaited(Engine.unlock)

@@ -172,7 +172,7 @@ class Reading(Base):
         while views := self.store.tasks(kind, instance_id, PAGE, after):
             yield from map(self._task_info, views)
             after = views[-1].seq
-            if len(views) < PAGE:
+            if len(views) < PAGE or not after:  # the last one ended while it was read
                 return
 
     def _task_info(self, view: TaskView) -> TaskInfo:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from gobpm_ray.errors import InvalidModel
 from gobpm_ray.model import draft as drafts
-from gobpm_ray.model.draft import Mappings, Operand, Timer
+from gobpm_ray.model.draft import Mappings, Timer
 from gobpm_ray.model.elements import (
     CatchEvent,
     ComplexGateway,

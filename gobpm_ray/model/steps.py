@@ -254,7 +254,7 @@ class Steps:
         inputs: Mappings = None,
         outputs: Mappings = None,
     ) -> Cursor:
-        """An element of your own, executed by the family that is registered under `element` (docs/custom-elements.md)."""
+        """An element of your own, executed by the family registered under `element` (docs/custom-elements.md)."""
         wanted = element.rpartition(":")[2] or "custom"
         given = drafts.mappings(parameters)
         return self._add(CustomTask, wanted, id, name, inputs, outputs, element=element, parameters=given)

@@ -232,7 +232,9 @@ class MemoryRouting(MemoryState):
                 self._bury(row, "expired")
                 continue
             if any(
-                routes(older.row.key)[0] == key and older.row.seq < row.seq and self._may_have(process_id, older.row.seq)
+                routes(older.row.key)[0] == key
+                and older.row.seq < row.seq
+                and self._may_have(process_id, older.row.seq)
                 for older in self._pending.values()
             ):
                 self._put_pending(replace(row, accepted_live=self._live()))

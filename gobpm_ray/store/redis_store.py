@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import redis
@@ -45,6 +46,9 @@ from gobpm_ray.store.connection import ANSWER_TIMEOUT_S
 from gobpm_ray.store.job_calls import JobCalls
 from gobpm_ray.store.keys import Keys
 from gobpm_ray.store.scripts import Scripts
+
+_FIRED = 20
+"""Due timers in one call of the script: under half a millisecond of the store."""
 
 
 class RedisStore(JobCalls):
@@ -259,7 +263,13 @@ class RedisStore(JobCalls):
 
     @store_call
     def fire(self, due: Sequence[DueRow]) -> int:
-        return sum(self._scripts.run_many("fire", [(row.instance_id, row.wait) for row in due]))
+        each = [(row.instance_id, row.wait) for row in due]
+        several = [tuple(chain.from_iterable(each[first : first + _FIRED])) for first in range(0, len(each), _FIRED)]
+        try:
+            return sum(self._scripts.run_many("fire", several))
+        except redis.ResponseError:
+            # A damaged instance must not hold up those that share its call: now each by itself.
+            return sum(self._scripts.run_many("fire", each))
 
     @store_call
     def start_timer_row(self, process: str, wait: str) -> bytes | None:

@@ -268,19 +268,18 @@ class Verifier:
                     found = (stands or b"nothing").decode().replace("\x1e", " version ")
                     yield Difference("starts", process.decode(), f"version {digest.decode()}", found, writes), guards
 
-
     def _conversations(self) -> Iterator[Guarded]:
         """Each conversation names the living instance that its first message began, and each such instance is named."""
         conv = self._keys["conv"]
-        for field, instance in self._client.hscan_iter(conv, count=1_000):
-            ikey, key = self._keys.instance(instance.decode()), field.partition(RS)[2]
+        for entry, instance in self._client.hscan_iter(conv, count=1_000):
+            ikey, key = self._keys.instance(instance.decode()), entry.partition(RS)[2]
             status, began = self._client.hmget(ikey, "st", "cv")
             if status in (b"a", b"s") and key in (began or b"").split(GS):
                 continue
-            if self._client.hget(conv, field) == instance:
-                guards: tuple[Write, ...] = (("HGET", conv, field, instance), ("HGET", ikey, "cv", began or b"-"))
-                drop: tuple[Write, ...] = (("HDEL", conv, field),)
-                yield Difference("conv", shown(field), "nothing", instance.decode(), drop), guards
+            if self._client.hget(conv, entry) == instance:
+                guards: tuple[Write, ...] = (("HGET", conv, entry, instance), ("HGET", ikey, "cv", began or b"-"))
+                drop: tuple[Write, ...] = (("HDEL", conv, entry),)
+                yield Difference("conv", shown(entry), "nothing", instance.decode(), drop), guards
         for page in pages(self._owner_ids(), PAGE):
             pipe = self._client.pipeline(transaction=False)
             for owner_id in page:
@@ -289,14 +288,14 @@ class Verifier:
                 if status not in (b"a", b"s") or not began:
                     continue
                 for key in began.split(GS):
-                    field = definition.split(RS)[0] + RS + key
-                    if self._client.hget(conv, field) is None:
+                    entry = definition.split(RS)[0] + RS + key
+                    if self._client.hget(conv, entry) is None:
                         ikey = self._keys.instance(owner_id)
                         if self._client.hmget(ikey, "st", "cv") != [status, began]:
                             continue  # it has ended meanwhile
                         guards = (("HGET", ikey, "st", status), ("HGET", ikey, "cv", began))
-                        right: tuple[Write, ...] = (("HSET", conv, field, owner_id),)
-                        yield Difference("conv", shown(field), owner_id, "nothing", right), guards
+                        right: tuple[Write, ...] = (("HSET", conv, entry, owner_id),)
+                        yield Difference("conv", shown(entry), owner_id, "nothing", right), guards
 
 
 class _Named(Owner):

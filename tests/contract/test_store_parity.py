@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gobpm_ray.core.keys import message_key, signal_key
+from gobpm_ray.core.keys import learnt_text, message_key, signal_key
 from gobpm_ray.errors import GobpmError
 from gobpm_ray.runtime.memory import MemoryStore
 from gobpm_ray.runtime.ports import ArmRow, Claim, Commit, DueRow, Population, Residency, SendRow, Store
@@ -44,6 +44,8 @@ LIMITS: dict[str, Any] = {
 
 processes = st.sampled_from(PROCESSES)
 keys = st.sampled_from((*KEYS, None))
+sent_keys = st.sampled_from((*KEYS, None, {"p": "A", "q": "B"}, {"q": "B"}, {"p": "B", "q": "A"}))
+learnt = st.sampled_from(("", "", "", learnt_text({"p": "A"}), learnt_text({"p": "A", "q": "B"})))
 names = st.sampled_from(("X", "Y"))
 groups = st.sampled_from(("", "g", "h"))
 spans = st.integers(0, 40)
@@ -139,8 +141,8 @@ class Parity(RuleBasedStateMachine):
             lambda accepted: (accepted.duplicate, accepted.instance_id),
         )
 
-    @rule(key=keys, name=names, ttl=spans, data=st.data())
-    def publish(self, key: str | None, name: str, ttl: int, data: st.DataObject) -> None:
+    @rule(key=sent_keys, name=names, ttl=spans, data=st.data())
+    def publish(self, key: str | dict[str, str] | None, name: str, ttl: int, data: st.DataObject) -> None:
         delivery = self.delivery(data)
         self.both(
             lambda store: store.publish(delivery, "message", message_key(name, key), name, payload(k=key), ttl),
@@ -175,8 +177,9 @@ class Parity(RuleBasedStateMachine):
         instance, wait = data.draw(st.sampled_from(self.waits))
         wait = data.draw(st.sampled_from((wait, wait, "")))
         delivery = self.delivery(data)
+        kind = "task" if wait else data.draw(st.sampled_from(("set", "cancel")))
         self.both(
-            lambda store: store.deliver(instance, "task", wait, delivery, payload(n=2)),
+            lambda store: store.deliver(instance, kind, wait, delivery, payload(n=2)),
             lambda accepted: accepted.duplicate,
         )
 
@@ -187,12 +190,18 @@ class Parity(RuleBasedStateMachine):
         self.both(lambda store: store.suspend(instance, suspended))
 
     @precondition(lambda self: self.waits)
-    @rule(data=st.data(), user=st.sampled_from(USERS), what=st.sampled_from(("claim", "unclaim", "complete", "strict")))
+    @rule(
+        data=st.data(),
+        user=st.sampled_from(USERS),
+        what=st.sampled_from(("claim", "unclaim", "assign", "complete", "strict")),
+    )
     def work(self, data: st.DataObject, user: str, what: str) -> None:
         task = "/".join(data.draw(st.sampled_from(self.waits)))
         match what:
             case "claim":
                 self.both(lambda store: store.claim_task(task, user, ()))
+            case "assign":
+                self.both(lambda store: store.reassign_task(task, user))
             case "unclaim":
                 self.both(lambda store: store.unclaim_task(task))
             case _:
@@ -288,6 +297,7 @@ class Parity(RuleBasedStateMachine):
             + [self.handed_on(data, arms) for _ in range(draw(st.integers(0, 2)))],
             history=[self.unique("history").encode()],
             facts=[self.unique("fact").encode()],
+            learnt=draw(learnt),
         )
         for _ in range(draw(st.integers(1, 2))):
             answer = self.both(

@@ -18,12 +18,14 @@ from pathlib import Path
 import pytest
 
 from gobpm_ray.engine import cluster
+from gobpm_ray.engine.in_process import START_OF_TIME_MS
 from gobpm_ray.engine.operations import Operations
 from gobpm_ray.settings import Settings
 from gobpm_ray.store.connection import open_client
 from gobpm_ray.store.embedded import EmbeddedStore
 from gobpm_ray.store.redis_store import RedisStore
 from gobpm_ray.store.signing_key import signing_key
+from tests.integration.scene import Scene
 
 
 @pytest.fixture(scope="session")
@@ -74,11 +76,14 @@ OpenEngine = Callable[..., RunningEngine]
 
 
 @contextmanager
-def opened(url: str, key: bytes, **changes: object) -> Iterator[RunningEngine]:
-    """An engine of its own id whose actors live while the block runs."""
+def opened(url: str, key: bytes, *, clock_begins: int | None = None, **changes: object) -> Iterator[RunningEngine]:
+    """An engine of its own id whose actors live while the block runs; `clock_begins`: on a manual clock."""
     settings = Settings(**({"engine_id": f"t{uuid.uuid4().hex[:8]}", "linger_ms": 1_000} | changes))  # type: ignore[arg-type]
     with open_client(url) as client:
         store = RedisStore(client, settings)
+        if clock_begins is not None:
+            # Before the holders live: they would fire by the wrong clock.
+            store.manual_clock(clock_begins)
         handle = cluster.ensure(settings, url, signing_key=key)
         try:
             yield RunningEngine(Operations(store, settings, signing_key=key), store, settings, handle)
@@ -98,6 +103,26 @@ def engine(ray_cluster: str, store_url: str, home: Path) -> Iterator[RunningEngi
     """One engine for the tests of a module that leave it as they found it."""
     with opened(store_url, signing_key(home)) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def virtual_engine(
+    request: pytest.FixtureRequest, ray_cluster: str, store_url: str, home: Path
+) -> Iterator[RunningEngine]:
+    """One engine on a manual clock for all scenarios of a module, with the `SETTINGS` that the module names."""
+    # Its first actor lingers for the next scenario: creating one costs a second, and none of these counts actors.
+    settings = {"linger_ms": 60_000} | getattr(request.module, "SETTINGS", {})
+    with opened(store_url, signing_key(home), clock_begins=START_OF_TIME_MS, **settings) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(virtual_engine: RunningEngine, store_url: str) -> Iterator[Scene]:
+    """One scenario on the module's engine; when it is over, nothing of it may be left."""
+    with open_client(store_url) as client:
+        scene = Scene(virtual_engine.operations, client)
+        yield scene
+        scene.leaves_nothing()
 
 
 def wait_until(condition: Callable[[], object], what: str, within_s: float = 15.0) -> float:

@@ -199,6 +199,39 @@ def test_an_operator_repairs_holds_and_ends(gobpm: Command, tmp_path: Path) -> N
     assert gobpm("list", "--living").rows == []
 
 
+def test_an_operator_holds_lets_go_and_ends_many(gobpm: Command, approval: str) -> None:
+    """D21, R26: by process, state and business key; nothing is meant by saying nothing."""
+    keyed = gobpm("start", gobpm("list").row["process_id"], "--var", "amount=5", "--business-key", "K").row[
+        "instance_id"
+    ]
+    process = gobpm("show", keyed).row["process_id"]
+    held = gobpm("suspend", "--business-key", "K").rows
+    assert held == [{"instance_id": keyed, "suspended": True}, {"count": 1}]
+    assert [row["state"] for row in gobpm("list").rows] == ["waiting", "suspended"]
+    assert gobpm("resume", "--process", process).rows[-1] == {"count": 1}
+    for command in ("suspend", "resume", "cancel"):
+        assert gobpm(command).code == 2
+        assert gobpm(command, keyed, "--process", process).code == 2
+    gobpm("suspend", keyed)
+    assert gobpm("cancel", "--state", "suspended").rows == [{"instance_id": keyed, "cancelled": True}, {"count": 1}]
+    assert gobpm("cancel", "--process", process).rows[-1] == {"count": 1}
+    assert {row["state"] for row in gobpm("list").rows} == {"terminated"}
+
+
+def test_tasks_are_reassigned_filtered_and_ordered(gobpm: Command, approval: str) -> None:
+    """H57, issue 5.5."""
+    process = gobpm("show", approval).row["process_id"]
+    gobpm("start", process, "--var", "amount=9")
+    assert len(gobpm("tasks", "--process", process, "--order", "priority").rows) == 2
+    assert gobpm("tasks", "--process", "other").rows == []
+    task = gobpm("tasks", "--where", "amount=9").row["task"]
+    assert gobpm("reassign", task, "--user", "eve").row == {"task": task, "owner": "eve"}
+    assert gobpm("tasks", "--where", "amount=9").row["owner"] == "eve"
+    assert gobpm("tasks", "--due-before", "P1D").rows == []
+    assert gobpm("tasks", "--follow-up-before", "2026-01-01T00:00:00Z").rows == []
+    assert gobpm("tasks", "--due-before", "soon").code == 2
+
+
 def test_top_gives_every_count_of_the_contract(gobpm: Command, approval: str) -> None:
     top = gobpm("top").row
     assert set(top) >= {

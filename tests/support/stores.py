@@ -7,6 +7,7 @@ and looks for what an ended instance left behind. Only that search knows a store
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -55,16 +56,26 @@ class StoreBed:
         self._url = url
         self._live_ms = 1_800_000_000_000
         self._closing = ExitStack()
+        self._made: list[Store] = []
 
     def store(self, **changes: object) -> Store:
         settings = Settings(**({"engine_id": uuid.uuid4().hex[:12]} | changes))  # type: ignore[arg-type]
         if self._url is None:
-            return MemoryStore(settings, clock=lambda: self._live_ms)
+            return self._kept(MemoryStore(settings, clock=lambda: self._live_ms))
         client = open_client(self._url)
         self._closing.callback(client.close)
         store = RedisStore(client, settings)
         self._closing.callback(store.close)
+        return self._kept(store)
+
+    def _kept(self, store: Store) -> Store:
+        self._made.append(store)
         return store
+
+    def leaks(self) -> list[str]:
+        """What ended instances have left behind, in all stores that were made (D6). Not of those whose removal is still
+        under way in batches, and not of an id that another one contains."""
+        return [f"{ended}: {trace}" for store in self._made for ended, trace in leaks(self, store)]
 
     def elapse(self, ms: int) -> None:
         """Liveness time passes: the memory store's clock jumps, a real store's is its server's own."""
@@ -85,6 +96,19 @@ class StoreBed:
         self._closing.close()
 
 
+def leaks(bed: StoreBed, store: Store) -> Iterator[tuple[str, str]]:
+    every = [name for _, name in store.instances(limit=10_000)]
+    leaving: set[str] = set()
+    if isinstance(store, RedisStore):
+        leaving = {member.decode() for member in store.client.zrange(store.keys["purge"], 0, -1)}
+    for _, ended in store.instances(ended=True, limit=200):
+        unmistakable = len(ended) > 1 and not any(ended in other and ended != other for other in every)
+        if ended not in leaving and unmistakable:
+            # What it sent to others is named by its sender.
+            for trace in (one for one in bed.traces(store, ended) if not re.match(rf"i:(?!{re.escape(ended)}\b)", one)):
+                yield ended, trace
+
+
 def memory_traces(store: MemoryStore, instance_id: str) -> list[str]:
     """The memory store's indexes that name the instance."""
     indexes: dict[str, Iterator[str]] = {
@@ -95,6 +119,9 @@ def memory_traces(store: MemoryStore, instance_id: str) -> list[str]:
         "tasks": (task.wait.owner for task in store._tasks.values()),
         "bells": (bell.removeprefix("@") for bell in store._bells),
         "conversations": iter(store._conversations.values()),
+        "tokens": (
+            f"{name}" for name, each in store._instances.items() if each.ended and each.parts.keys() - {"h", "s0"}
+        ),
     }
     found = [name for name, owners in indexes.items() if instance_id in owners]
     instance = store._instances.get(instance_id)

@@ -16,8 +16,8 @@ _families: dict[str, Family] = {}
 
 
 def register(element: str, family: Family) -> None:
-    """From now on the family executes elements of this name in this os process; a later one takes its place, for what is
-    compiled from then on."""
+    """From now on the family executes elements of this name in this os process; a later one takes its place, for what
+    is compiled from then on."""
     if not element or not isinstance(family, Family):
         raise InvalidModel(f"element {element!r}: expected a name and an instance of a Family, got {family!r:.80}")
     _families[element] = family

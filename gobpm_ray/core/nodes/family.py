@@ -50,7 +50,9 @@ class Park:
         nearest = self.now_ms + self.threshold_ms
         if not self.thresholds:
             return all(wait.deadline is None or wait.deadline >= nearest for wait in self.track.waits.values())
-        return not any(near(self.thresholds, name, wait, self.now_ms, nearest) for name, wait in self.track.waits.items())
+        return not any(
+            near(self.thresholds, name, wait, self.now_ms, nearest) for name, wait in self.track.waits.items()
+        )
 
 
 def near(thresholds: Mapping[str, int], name: str, wait: ArmedWait, now_ms: int, nearest: int) -> bool:

@@ -126,10 +126,11 @@ for i = 0, n_removed - 1 do call('HDEL', ikey, '.' .. ARGV[removed + i]) end
 
 local history, n_history = section(1)
 if n_history > 0 then
+  local lines
   for from = 0, n_history - 1, 1000 do
-    call('RPUSH', ikey .. ':h', unpack(ARGV, history + from, history + math.min(from + 1000, n_history) - 1))
+    lines = call('RPUSH', ikey .. ':h', unpack(ARGV, history + from, history + math.min(from + 1000, n_history) - 1))
   end
-  call('LTRIM', ikey .. ':h', '-' .. HISTORY, -1)
+  if lines > tonumber(HISTORY) then call('LTRIM', ikey .. ':h', '-' .. HISTORY, -1) end
 end
 local facts, n_facts = section(1)
 for i = 0, n_facts - 1 do fact(ARGV[facts + i]) end
@@ -198,13 +199,16 @@ for i = 0, n_addressed - 1 do
       why = "instance '" .. to .. "' exists already"
     end
     if why then
-      deliver(id, 'failed', wait, delivery, call('INCR', SEQ), '', 0, cjson.encode({ cause = why }))
+      local place = call('INCR', SEQ)
+      if outcome == '' then deliver(id, 'failed', wait, delivery, place, '', 0, cjson.encode({ cause = why })) end
     else
       new_instance(to, called, number, business, call('INCR', SEQ), delivery, '', payload)
       call('HSET', PREFIX .. to, 'pa', id .. RS .. wait, 'lv', level + 1)
     end
   else
-    deliver(to, kind, wait, delivery, call('INCR', SEQ), '', 0, payload, kind == 'escalation')
+    local place = call('INCR', SEQ)
+    -- To itself, with its end: it comes too late.
+    if to ~= id or outcome == '' then deliver(to, kind, wait, delivery, place, '', 0, payload, kind == 'escalation') end
   end
 end
 
@@ -212,7 +216,6 @@ local kept = 0
 if outcome ~= '' then
   call('HSET', ikey, 'st', outcome == 'completed' and 'c' or 't')
   call('ZADD', ENDED, live, id)
-  call('ZADD', PURGE, live, id)
   end_conversations(id, ikey, process)
 else
   local idle = false
@@ -245,7 +248,8 @@ if kept == 0 then
   call('ZREM', IDLE, id)
   call('DEL', ikey .. ':b')
   if outcome ~= '' then
-    purge(id, 400)
+    -- Nearly always all of it goes here; what is left of a wide instance goes in later batches.
+    if not purge(id, 400) then call('ZADD', PURGE, live, id) end
   elseif m[6] == 'a' and call('LLEN', inbox) > 0 then
     make_ready(id, live)
   end

@@ -382,10 +382,10 @@ local function claim_next(token, whole, limit)
     local id = head[1]
     local ikey = PREFIX .. id
     call('ZREM', READY, id)
-    local m = call('HMGET', ikey, 'st', 'tk')
+    local m = call('HMGET', ikey, 'st', 'tk', 'ep')
     if m[1] == 'a' and not m[2] then
-      local epoch = call('HINCRBY', ikey, 'ep', 1)
-      call('HSET', ikey, 'tk', token)
+      local epoch = tonumber(m[3] or 0) + 1
+      call('HSET', ikey, 'tk', token, 'ep', epoch)
       call('ZADD', LEASES, live + TTL, id)
       return reply_claim(id, ikey, epoch, whole, limit)
     end
@@ -441,7 +441,8 @@ end
 -- final variables, and its inbox, whose messages go back to routing at their place. Answers true when nothing is left.
 local function purge(id, budget)
   local ikey = PREFIX .. id
-  local process, iseq = identity(ikey)
+  -- Read when the first wait or trigger asks for it: most instances end with neither.
+  local process, iseq
   local drop = {}
   local cursor, scanned = '0', 0
   repeat
@@ -450,6 +451,7 @@ local function purge(id, budget)
     for i = 1, #page[2], 2 do
       local name, first = page[2][i], string.sub(page[2][i], 1, 1)
       if first == '~' then
+        if not process then process, iseq = identity(ikey) end
         unindex_wait(id, string.sub(name, 2), split(page[2][i + 1], 9), process, iseq)
         drop[#drop + 1] = name
       elseif first == '%' or (first == '.' and name ~= '.h' and name ~= '.s0') then
@@ -459,10 +461,14 @@ local function purge(id, budget)
     scanned = scanned + #page[2] / 2
   until cursor == '0' or #drop >= budget or scanned >= 4 * budget
   for from = 1, #drop, 1000 do call('HDEL', ikey, unpack(drop, from, math.min(from + 999, #drop))) end
-  local returned = 0
+  local returned, emptied = 0, false
   for _ = 1, budget do
     local trigger = call('LPOP', ikey .. ':q')
-    if not trigger then break end
+    if not trigger then
+      emptied = true
+      break
+    end
+    if not process then process, iseq = identity(ikey) end
     local f = split(trigger, 8)
     if f[2] == 'message' then
       local name = split((string.gsub(f[5], US, RS)), 3)[2]
@@ -474,7 +480,7 @@ local function purge(id, budget)
     end
   end
   if returned > 0 then ring(BELL_MESSAGE) end
-  if cursor == '0' and #drop < budget and call('EXISTS', ikey .. ':q') == 0 then
+  if cursor == '0' and #drop < budget and emptied then
     call('ZREM', PURGE, id)
     return true
   end

@@ -28,6 +28,7 @@ from gobpm_ray.errors import BrokenInvariant, CorruptCheckpoint, GobpmError, New
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 TIMES = st.integers(0, 4_000_000_000_000)
+LEARNT = st.dictionaries(st.sampled_from(["order", "invoice"]), st.text("ab1-", min_size=1, max_size=5))
 COUNTS = st.integers(0, 10**6)
 VALUES: st.SearchStrategy[dict[str, object]] = st.dictionaries(
     TEXT, st.none() | st.booleans() | st.integers() | TEXT | st.decimals(allow_nan=False) | st.datetimes(), max_size=3
@@ -76,7 +77,9 @@ SCOPES = st.builds(
 
 @st.composite
 def states(draw: st.DrawFn) -> InstanceState:
-    state = InstanceState("i", "p", 3, "key", head=draw(st.builds(Head, COUNTS, COUNTS, COUNTS, TIMES, COUNTS, COUNTS)))
+    state = InstanceState(
+        "i", "p", 3, "key", head=draw(st.builds(Head, COUNTS, COUNTS, COUNTS, TIMES, COUNTS, COUNTS, LEARNT))
+    )
     for number, track in enumerate(draw(st.lists(TRACKS, max_size=4)), start=1):
         track.id = str(number)
         state.tracks[track.id] = track

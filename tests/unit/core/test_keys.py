@@ -18,7 +18,7 @@ from gobpm_ray.errors import InvalidPayload
 from gobpm_ray.model.builder import ProcessBuilder
 from tests.unit.core.driving import NOW
 
-_CHARACTERS = st.characters(codec="utf-8", exclude_characters="\x1f\x1e\x00\n")
+_CHARACTERS = st.characters(codec="utf-8", exclude_characters="\x1f\x1e\x1d\x00\n")
 NAMES = st.text(_CHARACTERS, min_size=1, max_size=40).filter(str.strip)
 KEYS = st.one_of(
     st.text(_CHARACTERS, min_size=1, max_size=60),
@@ -70,7 +70,9 @@ def test_equal_business_values_correlate_whatever_their_type(five):
     assert message_key("M", five) == message_key("M", 5)
 
 
-@pytest.mark.parametrize("wrong", [None.__class__, [1], {"a": 1}, "", "a\x1fb", "x" * 2000])
+@pytest.mark.parametrize(
+    "wrong", [None.__class__, [1], {}, {"a": [1]}, {"a=b": 1}, {1: 1}, "", "a\x1db", "a\x1fb", "x" * 2000]
+)
 def test_a_key_that_is_no_scalar_or_could_forge_a_boundary_is_refused(wrong):
     with pytest.raises(InvalidPayload):
         message_key("M", wrong)

@@ -78,7 +78,7 @@ def test_an_element_that_does_not_opt_in_keeps_its_instance_resident(desk: Desk)
 
 def test_the_engine_names_a_family_for_every_host() -> None:
     """Design 9: the module is imported where the instance is hosted."""
-    with Engine.open(store=None) as engine:
+    with Engine.open(store=None, clock="virtual") as engine:
         engine.register_element("example:vote", "examples.quorum:Quorum")
         builder = ProcessBuilder("p")
         builder.start().custom("example:vote", "vote", parameters={"topic": "a", "needed": "=1"}).end()

@@ -112,7 +112,7 @@ def test_a_task_is_reassigned_and_its_new_owner_completes_it(engine: Engine) -> 
 
 def test_strictness_is_a_setting_that_a_completion_may_overrule() -> None:
     """H58"""
-    with Engine.open(store=None, settings=Settings(strict_tasks=True)) as engine:
+    with Engine.open(store=None, clock="virtual", settings=Settings(strict_tasks=True)) as engine:
         process = ProcessBuilder("p")
         process.start().user_task("do").end()
         engine.deploy(process)

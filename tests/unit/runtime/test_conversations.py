@@ -69,7 +69,9 @@ def test_a_second_key_is_learnt_from_a_message_that_wakes(desk: Desk) -> None:
     """M49: the instance knew its order from its own data; the first payment names the invoice."""
     builder = ProcessBuilder("p")
     both = {"order": "order", "invoice": "invoice"}
-    builder.start().receive_task("first", message="Paid", key=both).receive_task("second", message="Paid", key=both).end()
+    builder.start().receive_task("first", message="Paid", key=both).receive_task(
+        "second", message="Paid", key=both
+    ).end()
     desk.deploy(builder)
     desk.start(order="O-1", invoice=None)
     desk.turn()
@@ -95,7 +97,9 @@ def test_the_thrower_names_all_properties_that_it_knows(desk: Desk) -> None:
 def test_the_same_name_starts_and_wakes_by_its_key(desk: Desk) -> None:
     """M50"""
     builder = ProcessBuilder("p")
-    builder.start(message="Said").script_task("k", "1", result="n").receive_task("more", message="Said", key="who").end()
+    builder.start(message="Said").script_task("k", "1", result="n").receive_task(
+        "more", message="Said", key="who"
+    ).end()
     desk.deploy(builder)
     send(desk, "Said", "ann", who="ann")
     send(desk, "Said", "bob", who="bob")

@@ -71,7 +71,7 @@ def measure(instances: int, claimed: int, woken: int) -> Result:
             doomed.start_many("waiting", [{"k": str(number)} for number in some])
         doomed.wait_quiet(1_200)
         doomed.start_many("working", [{"gate": str(gate)}] * claimed)
-        until(lambda: doomed.store.population().resident >= claimed, 120, f"{claimed} claimed")
+        until(lambda: doomed.store.population().resident >= claimed, 60, f"{claimed} claimed")
         time.sleep(1.0)
         say("killing Ray ...")
         kill_local_cluster()

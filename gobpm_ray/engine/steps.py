@@ -46,7 +46,7 @@ class Advance(_Body):
 
 class Message(_Body):
     name: str = Field(min_length=1)
-    key: str | int | float | bool | None = None
+    key: dict[str, str | int | float | bool] | str | int | float | bool | None = None
     payload: dict[str, Any] = Field(default_factory=dict)
     id: str | None = None
     ttl: str | None = None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
-from gobpm_ray.core.keys import PROPERTY, canonical_key, routes
+from gobpm_ray.core.keys import PROPERTY, SEPARATOR, canonical_key, routes
 from gobpm_ray.runtime.limits import checked_payload, full
 from gobpm_ray.runtime.memory_state import Instance, MemoryState, Pending, Wait, locked
 from gobpm_ray.runtime.ports import (
@@ -185,7 +185,8 @@ class MemoryRouting(MemoryState):
 
     def _reroute_started(self, arm: ArmRow) -> None:
         """What came before its start was deployed begins an instance now."""
-        keys = sorted(key for key in self._parked if key.startswith(arm.key))
+        by_name = arm.key.endswith(SEPARATOR)
+        keys = sorted(key for key in self._parked if key == arm.key or (by_name and key.startswith(arm.key)))
         self._reroute([row for key in keys for row in self._parked[key]][:1000])
 
     def _reroute(self, rows: Sequence[PendingRow]) -> None:

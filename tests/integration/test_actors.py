@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from actors.handles import living_instance_actors
+from actors.handles import dashboard_url, living_instance_actors
 from actors.registry import actor_rows, read_heartbeat, supervisor_is_alive, take_census
 from actors.spec import EngineSpec
 from gobpm_ray.engine import cluster
@@ -48,7 +48,7 @@ def states_in_ray(engine_id: str) -> dict[str, str]:
 
     return {
         (actor.name or "").rpartition(":")[2]: actor.state
-        for actor in list_actors(limit=10_000)
+        for actor in list_actors(dashboard_url(), limit=10_000)
         if (actor.name or "").startswith(f"gobpm:{engine_id}:")
     }
 
@@ -156,12 +156,15 @@ def test_the_dashboard_shows_whom_an_actor_hosts(engine: RunningEngine, tmp_path
     started = engine.operations.start("work-shown", id="order-17")
 
     def shown() -> bool:
-        return any(task.name == "hosting order-17" and task.state == "RUNNING" for task in list_tasks(limit=10_000))
+        return any(
+            task.name == "hosting order-17" and task.state == "RUNNING"
+            for task in list_tasks(dashboard_url(), limit=10_000)
+        )
 
     wait_until(shown, "a Ray task named after the instance runs", within_s=20)
     alive = [
         actor
-        for actor in list_actors(limit=10_000)
+        for actor in list_actors(dashboard_url(), limit=10_000)
         if actor.state == "ALIVE" and (actor.name or "").startswith(f"gobpm:{engine.settings.engine_id}:")
     ]
     assert {"InstanceActor", "ResidencySupervisor", "TimerHolder", "MessageHolder", "TaskHolder"} == {

@@ -65,15 +65,16 @@ def page() -> str:
     lines = [
         "# Requirements and scenarios, and the tests that show them",
         "",
-        f"At most {SHOWN} tests are named for each id; more may cite it. A test of its own holds this page to the tests. Written",
-        "by `python -m tests.support.requirements`.",
+        f"At most {SHOWN} tests are named for each id; more may cite it. A test holds this page to the tests.",
+        "Written by `python -m tests.support.requirements`.",
     ]
     for group, (title, ranges) in GROUPS.items():
         lines += ["", f"## {group}: {title}", "", "| id | shown by |", "|---|---|"]
         for number in (n for numbers in ranges for n in numbers):
             tests_of = by_id.get(f"{group}{number}", [])
             # A test of the real engine last: it says most and runs longest.
-            lines.append(f"| {group}{number} | {' '.join(_spread(tests_of)) or 'no test cites it'} |")
+            shown = " ".join(_spread(tests_of)) or "no test cites it"
+            lines.append(f"| {group}{number} | {shown} |")
     return "\n".join(lines) + "\n"
 
 

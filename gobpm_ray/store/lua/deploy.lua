@@ -36,7 +36,11 @@ for s = A + 3, #ARGV, 6 do
     call('HSET', pkey, '~' .. wait, table.concat(f, RS))
     index_wait(owner, wait, f, process, '~', row)
     -- What came before its start was deployed begins an instance now.
-    if kind == 'M' then reroute('[' .. key, '(' .. string.sub(key, 1, -2) .. ' ', 1000) end
+    if kind == 'M' then
+      -- By its name alone: whatever the key, which stands behind the name's US.
+      local behind = string.sub(key, -1) == US and string.sub(key, 1, -2) .. ' ' or key .. US
+      reroute('[' .. key .. (string.sub(key, -1) == US and '' or RS), '(' .. behind, 1000)
+    end
   end
 end
 return { version, 1 }

@@ -92,10 +92,7 @@ def test_tasks_are_ordered_by_age_urgency_or_due_date(engine: Engine) -> None:
     calm = begin(engine, priority=10, due="PT1H")
     plain = begin(engine)
     urgent = begin(engine, priority=90, due="PT2H")
-    orders = {
-        order: [task.instance_id for task in engine.tasks(order=order)]  # type: ignore[arg-type]
-        for order in ("age", "priority", "due")
-    }
+    orders = {order: [task.instance_id for task in engine.tasks(order=order)] for order in ("age", "priority", "due")}
     assert orders == {"age": [calm, plain, urgent], "priority": [urgent, plain, calm], "due": [calm, urgent, plain]}
 
 

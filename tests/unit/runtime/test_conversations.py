@@ -20,7 +20,7 @@ def desk() -> Iterator[Desk]:
 
 
 def send(desk: Desk, name: str, key: object, **values: object) -> None:
-    desk.publish(name, key, **values)
+    desk.publish(name, key, DAY, **values)
     desk.turn()
 
 

@@ -67,7 +67,8 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not long" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile --ignore tests/integration $(PYTEST_ARGS) tests
+	$(BIN)/python -m pytest -m "not long" $(PYTEST_ARGS) tests/integration
 
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)

@@ -12,6 +12,7 @@ medians.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from benchmarks import harness
 from benchmarks.harness import Number, Program, Result, latencies, say, spread
@@ -22,8 +23,8 @@ PAUSE_S = 0.02
 LOOK_S = 0.0002
 
 
-def effect(amount: int = 0) -> dict[str, int]:
-    return {"paid": amount}
+def effect(variables: Mapping[str, object]) -> dict[str, object]:
+    return {"paid": variables["amount"]}
 
 
 def processes() -> list[ProcessBuilder]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from actors.power_failure import kill_local_cluster
@@ -30,10 +31,10 @@ LEFT_S = 3.0
 HANGS_S = 3_600.0
 
 
-def busy(gate: str) -> dict[str, object]:
+def busy(variables: Mapping[str, str]) -> dict[str, object]:
     """Works until the gate's file is there, which outlives the first host."""
     end = time.monotonic() + HANGS_S
-    while not Path(gate).exists() and time.monotonic() < end:
+    while not Path(variables["gate"]).exists() and time.monotonic() < end:
         time.sleep(0.02)
     return {"served": True}
 

@@ -143,7 +143,7 @@ def redis_traces(client: Any, engine_id: str, *instance_ids: str) -> list[str]:
             entries = _entries(client, key)
             entries = [entry for entry in entries if entry[:1] in (b"~", b"%") or entry[:2] == b".t" or entry == b"tk"]
             found += [f"{name}: {entry!r}" for entry in entries]
-        elif any(needle in key for needle in needles):
+        elif any(needle in name.encode() for needle in needles):  # not in the engine id, which is random
             found.append(name)
         else:
             entries = _entries(client, key)

@@ -62,15 +62,15 @@ def measure(instances: int, rounds: int) -> Result:
         say("bare Ray actors ...")
         actor_rate = actor_per_wake_per_s()
     result: Result = {"actors": ACTORS, "appendfsync": "always"}
-    for name in ("wakes_per_s", "parked_per_s", "accepted_per_s"):
-        result[name] = spread([each[name] for each in storms])
+    measured = {name: [each[name] for each in storms] for name in ("wakes_per_s", "parked_per_s", "accepted_per_s")}
+    measured |= {"bare_loop_per_s": bare, "fdatasync_per_s": disk}
+    # The medians are plain numbers, for programs that read them; how much they vary stands beside them.
+    result |= {name: spread(values)["median"] for name, values in measured.items()}
     result["cold_wakes_per_s"] = round(cold, 1)
-    result["bare_loop_per_s"] = spread(bare)
     result["actor_per_wake_per_s"] = round(actor_rate, 2)
-    result["fdatasync_per_s"] = spread(disk)
-    wakes = result["wakes_per_s"]["median"]
-    result["ratio_to_bare_loop"] = harness.ratio(wakes, result["bare_loop_per_s"]["median"])
-    result["ratio_to_actor_per_wake"] = harness.ratio(wakes, actor_rate, 1)
+    result["ratio_to_bare_loop"] = harness.ratio(result["wakes_per_s"], result["bare_loop_per_s"])
+    result["ratio_to_actor_per_wake"] = harness.ratio(result["wakes_per_s"], actor_rate, 1)
+    result["spread"] = {name: spread(values) for name, values in measured.items()}
     return result
 
 

@@ -7,7 +7,7 @@ It has one routine for each entry that must never be made in two ways: `withdraw
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from gobpm_ray.core.faults import one_line
 from gobpm_ray.core.operands import Binding, Operand
@@ -23,26 +23,11 @@ from gobpm_ray.core.state import (
     parse_wait_id,
     wait_id,
 )
-from gobpm_ray.core.step import Arm, Call, HistoryEntry, Step, TaskRow
+from gobpm_ray.core.step import Arm, Call, HistoryEntry, HistoryEvent, Step, TaskRow
 from gobpm_ray.core.variables import merged, owner
 from gobpm_ray.errors import BrokenInvariant, ExpressionError, GobpmError
 
 _T = TypeVar("_T")
-HistoryEvent = Literal[
-    "started",
-    "woken",
-    "node",
-    "incident",
-    "retried",
-    "resolved",
-    "set",
-    "overtaken",
-    "sealed",
-    "failed",
-    "uncaught",
-    "unreadable",
-    "ended",
-]
 
 
 class Books:

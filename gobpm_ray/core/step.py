@@ -155,25 +155,28 @@ class Call:
     """Only what output mappings take of the result becomes variables: the rest need not be storable."""
 
 
+HistoryEvent = Literal[
+    "started",
+    "woken",
+    "node",
+    "incident",
+    "retried",
+    "resolved",
+    "set",
+    "overtaken",
+    "sealed",
+    "failed",
+    "uncaught",
+    "unreadable",
+    "ended",
+]
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """One line of an instance's compact history, newest last."""
 
-    event: Literal[
-        "started",
-        "woken",
-        "node",
-        "incident",
-        "retried",
-        "resolved",
-        "set",
-        "overtaken",
-        "sealed",
-        "failed",
-        "uncaught",
-        "unreadable",
-        "ended",
-    ]
+    event: HistoryEvent
     at: int
     node: str = ""
     """node: the flow node that completed, once per completion: this is what `trace` lists."""

@@ -26,6 +26,7 @@ from gobpm_ray.store.embedded import EmbeddedStore
 from gobpm_ray.store.redis_store import RedisStore
 from gobpm_ray.store.signing_key import signing_key
 from tests.integration.scene import Scene
+from tests.support.stores import left_behind
 
 
 @pytest.fixture(scope="session")
@@ -89,6 +90,7 @@ def opened(url: str, key: bytes, *, clock_begins: int | None = None, **changes: 
             yield RunningEngine(Operations(store, settings, signing_key=key), store, settings, handle)
         finally:
             cluster.stop(handle, grace_ms=2_000)
+        assert left_behind(store, client) == [], "no key of an ended instance is left except its history"
 
 
 @pytest.fixture
@@ -105,14 +107,28 @@ def engine(ray_cluster: str, store_url: str, home: Path) -> Iterator[RunningEngi
         yield running
 
 
+# Its first actor lingers for the next scenario: creating one costs a second, and none of these counts actors.
+LINGERS = {"linger_ms": 60_000}
+
+
+@pytest.fixture(scope="session")
+def shared_engine(ray_cluster: str, store_url: str, home: Path) -> Iterator[RunningEngine]:
+    """One engine on a manual clock for the scenarios of every module that names no settings of its own."""
+    with opened(store_url, signing_key(home), clock_begins=START_OF_TIME_MS, **LINGERS) as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def virtual_engine(
     request: pytest.FixtureRequest, ray_cluster: str, store_url: str, home: Path
 ) -> Iterator[RunningEngine]:
-    """One engine on a manual clock for all scenarios of a module, with the `SETTINGS` that the module names."""
-    # Its first actor lingers for the next scenario: creating one costs a second, and none of these counts actors.
-    settings = {"linger_ms": 60_000} | getattr(request.module, "SETTINGS", {})
-    with opened(store_url, signing_key(home), clock_begins=START_OF_TIME_MS, **settings) as running:
+    """The engine of a module's scenarios, on a manual clock: one with the `SETTINGS` that the module names, else the
+    shared one."""
+    settings = getattr(request.module, "SETTINGS", None)
+    if settings is None:
+        yield request.getfixturevalue("shared_engine")
+        return
+    with opened(store_url, signing_key(home), clock_begins=START_OF_TIME_MS, **(LINGERS | settings)) as running:
         yield running
 
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -18,9 +19,12 @@ import pytest
 
 from actors.registry import actor_rows
 from gobpm_ray.engine import cluster
+from gobpm_ray.engine.operations import Operations
+from gobpm_ray.errors import EnvironmentFailure
+from gobpm_ray.model.builder import ProcessBuilder
 from gobpm_ray.store.embedded import EmbeddedStore
 from tests.integration.conftest import OpenEngine, RunningEngine, wait_until
-from tests.integration.crash_workload import Workload
+from tests.integration.crash_workload import Workload, patiently
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
@@ -71,29 +75,86 @@ def test_holders_supervisor_and_actors_die_one_after_the_other_and_the_work_ends
 def test_the_store_dies_under_the_engine_and_what_was_accepted_goes_on(
     open_engine: OpenEngine, home: Path, tmp_path: Path
 ) -> None:
-    """Promise 1, E89-E91: SIGKILL of the store, twice, with `appendfsync always`; it comes back with its data."""
+    """Promise 1, E89, E91: SIGKILL of the store, twice, with `appendfsync always`, while messages are answered and a
+    client starts instance after instance; whatever had an answer is there when it is back, and whatever was asked again
+    counted once."""
     running = open_engine(lease_ttl_ms=4_000, lease_renew_ms=1_000)
     embedded = EmbeddedStore(home)
     workload = Workload(running.operations, tmp_path / "effects")
     workload.begin()
+    sleeping = ProcessBuilder("held")
+    sleeping.start("s").user_task("hold").end("e")
+    running.operations.deploy(sleeping)
     wait_until(lambda: any(workload.folder.iterdir()), "work has begun", within_s=30)
 
-    for part in (workload.refs[:5], workload.refs[5:]):
-        workload.answer(part)
-        pid = embedded.pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        time.sleep(0.5)
-        embedded.ensure_running()
+    with StartsWithoutPause(running.operations, "held") as load:
+        for part in (workload.refs[:5], workload.refs[5:]):
+            workload.answer(part)
+            load.await_more(20)
+            pid = embedded.pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            time.sleep(0.5)
+            embedded.ensure_running()
+            load.await_more(20)
 
+    assert load.failed or load.longest_s > 0.4, "a start was under way when the store died"
     workload.finish()
+    held = running.operations.list_instances(process_id="held")
+    assert {view.instance_id for view in held} >= set(load.acknowledged)
+    assert len(held) == len({view.instance_id for view in held})
+    # The one that got no answer may be there or not; asked again under its id, it is there once.
+    for name in load.failed:
+        patiently(lambda name=name: running.operations.start("held", id=name))  # type: ignore[misc]
+    again = running.operations.list_instances(process_id="held")
+    assert {view.instance_id for view in again} == {*load.acknowledged, *load.failed}
+    for view in again:
+        wait_until(lambda view=view: running.operations.inspect(view.instance_id).waits, "it waits")  # type: ignore[misc]
+    assert len(running.operations.tasks(node="hold")) == len(again)
+
+
+class StartsWithoutPause:
+    """A client of its own that starts instances one after the other, each under an id of its own, as fast as it can."""
+
+    def __init__(self, operations: Operations, process: str) -> None:
+        self._operations = operations
+        self._process = process
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.acknowledged: list[str] = []
+        self.failed: list[str] = []
+        """Nobody knows whether these were stored."""
+        self.longest_s = 0.0
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            name = f"load-{len(self.acknowledged)}-{len(self.failed)}"
+            began = time.monotonic()
+            try:
+                self.acknowledged.append(self._operations.start(self._process, id=name).instance_id)
+            except EnvironmentFailure:
+                self.failed.append(name)
+                time.sleep(0.05)
+            self.longest_s = max(self.longest_s, time.monotonic() - began)
+
+    def await_more(self, count: int) -> None:
+        wanted = len(self.acknowledged) + count
+        wait_until(lambda: len(self.acknowledged) >= wanted, "the store answers", within_s=30)
+
+    def __enter__(self) -> StartsWithoutPause:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(30)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("victim", ["raylet", "gcs_server"])
 def test_raylet_and_head_die_and_the_engine_is_opened_again_on_the_same_store(victim: str, tmp_path: Path) -> None:
-    """Promise 1: the whole cluster is gone; the instances are in the store, and the next cluster goes on with them."""
+    """Promise 1, E92: the cluster is gone; the instances are in the store, and the next cluster goes on with them."""
     with tempfile.TemporaryDirectory(prefix="gobpm-") as folder:
         embedded = EmbeddedStore(Path(folder))
         try:

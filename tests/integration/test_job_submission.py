@@ -43,6 +43,8 @@ class LocalCluster:
 
     dashboard: str
     gcs: str
+    client: str
+    """Where a Ray client connects to (`ray://`)."""
     environment: dict[str, str]
     token: str
     store: EmbeddedStore
@@ -76,8 +78,9 @@ class LocalCluster:
 
 
 @contextmanager
-def local_cluster(auth: str) -> Iterator[LocalCluster]:
-    """`ray start --head` as a child of this test; it and all it started are gone afterwards."""
+def local_cluster(auth: str, **more: str) -> Iterator[LocalCluster]:
+    """`ray start --head` as a child of this test; it and all it started are gone afterwards. `more`: of the environment
+    that it and its users have."""
     home = Path(tempfile.mkdtemp(prefix="gobpm-"))  # short: Ray's sockets have a path limit
     token = secrets.token_hex(32) if auth == "token" else ""
     environment = {
@@ -90,6 +93,7 @@ def local_cluster(auth: str) -> Iterator[LocalCluster]:
         "RAY_AUTH_MODE": auth,
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_enable_worker_prestart": "0",
+        **more,
     }
     if token:
         (home / ".ray").mkdir()
@@ -111,7 +115,8 @@ def local_cluster(auth: str) -> Iterator[LocalCluster]:
         stack.callback(end_session, head)
         store = EmbeddedStore(home / ".gobpm")
         stack.callback(store.stop)
-        cluster = LocalCluster(f"http://127.0.0.1:{dashboard}", f"127.0.0.1:{gcs}", environment, token, store)
+        addresses = (f"http://127.0.0.1:{dashboard}", f"127.0.0.1:{gcs}", f"ray://127.0.0.1:{client}")
+        cluster = LocalCluster(*addresses, environment, token, store)
         await_dashboard(cluster, head, home / "ray.log")
         yield cluster
 

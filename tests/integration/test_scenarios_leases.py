@@ -28,7 +28,12 @@ from tests.integration.scene import HOUR, Scene, frozen, log_of, work_until
 from tests.support.plain_engine import PlainEngine
 
 TTL_MS = 1_500
-SETTINGS = {"lease_ttl_ms": TTL_MS, "lease_renew_ms": 500, "dehydration_threshold_ms": HOUR}
+SETTINGS = {
+    "lease_ttl_ms": TTL_MS,
+    "lease_renew_ms": 500,
+    "dehydration_threshold_ms": HOUR,
+    "reconcile_ms": 1_000,
+}
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +79,8 @@ def test_of_many_claimers_exactly_one_gets_a_ready_instance(scene: Scene) -> Non
 
     with ThreadPoolExecutor(6) as pool:
         outsiders = [pool.submit(claims_and_gives_back, name) for name in range(6)]
-        started = scene.engine.start_many(process_id, [{"n": n} for n in range(20)])
+        # One by one: in a bulk they would be born ended, and nobody would claim them.
+        started = [scene.engine.start(process_id, {"n": n}) for n in range(20)]
         over.set()
         for outsider in outsiders:
             outsider.result()
@@ -170,6 +176,27 @@ def test_a_claimers_clock_that_is_ten_seconds_off_decides_nothing(
     scene.later("P1D")
     scene.completed(held, "s", "nap", "e")
     assert scene.cycles(held) == (1, 1)
+
+
+def test_a_wake_that_was_dropped_is_found_by_the_walk(scene: Scene, virtual_engine: RunningEngine) -> None:
+    """C69: a task was completed and nobody knows of it any more, neither `ready` nor a bell; the TaskHolder's walk
+    finds the trigger in the instance's inbox, and it is done once."""
+    process = scene.process("asked")
+    process.start("s").user_task("ask").script_task("count", "n + 1", result="n").end("e")
+    instance = scene.begin(process, n=1)
+    with nobody_claims_or_sweeps(virtual_engine):
+        scene.engine.complete("ask", {"said": "yes"})
+        assert scene.client.zrem(scene.store.keys["ready"], instance) == 1
+        assert scene.store.population().ready == 0
+    began = time.monotonic()
+
+    view = scene.engine.wait(instance, 15)
+
+    assert view.variables == {"n": 2, "said": "yes"}
+    assert view.trace == ("s", "ask", "count", "e")
+    assert time.monotonic() - began < 10
+    scene.engine.wait_quiet()
+    assert scene.cycles(instance) == (1, 1)
 
 
 def test_x16_the_threshold_is_configurable(scene: Scene) -> None:

@@ -257,7 +257,7 @@ def test_x15_messages_have_an_id_a_life_and_a_dead_letter(scene: Scene) -> None:
 
 
 def test_a_message_starts_one_conversation_and_then_joins_it(scene: Scene) -> None:
-    """M50 as far as the spine goes: an unseen name starts an instance, its key wakes it and makes no second one."""
+    """M50: an unseen name starts an instance, its key wakes it and makes no second one."""
     process = scene.process("talk")
     process.start("asked", message=scene.name("Ask")).catch(
         "told", message=scene.name("Tell"), key="=k", outputs={"answer": "=text"}

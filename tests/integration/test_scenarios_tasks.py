@@ -51,7 +51,8 @@ def test_a_released_task_is_completed_directly_and_keeps_its_id_across_cycles(sc
 
 
 def test_claiming_and_giving_back_wakes_nobody(scene: Scene) -> None:
-    """H57, D11: claim, unclaim and claim again do not hydrate; of concurrent claims one wins; the owner is kept."""
+    """H57, D11: claim, unclaim, reassign and claim again do not hydrate; of concurrent claims one wins; the owner is
+    kept."""
     instance = scene.begin(approval(scene))
     task = only_task(scene, instance)
     before = scene.store.instance(instance)
@@ -70,7 +71,10 @@ def test_claiming_and_giving_back_wakes_nobody(scene: Scene) -> None:
     assert only_task(scene, instance).owner == won[0]
     scene.engine.unclaim(task.id)
     assert only_task(scene, instance).owner == ""
-    scene.engine.claim(task.id, "ada")
+    scene.engine.claim(task.id, "eve")
+    scene.engine.reassign(task.id, "bob")
+    assert only_task(scene, instance).owner == "bob"
+    scene.engine.reassign(task.id, "ada")
     scene.engine.wait_quiet()
     assert scene.store.instance(instance) == before
     assert scene.cycles(instance) == (1, 0)

@@ -45,17 +45,21 @@ def test_two_instances_on_one_modelled_timer_are_each_resumed_by_their_own(scene
     assert scene.cycles(first) == scene.cycles(second) == (1, 1)
 
 
-@pytest.mark.parametrize("inside", [False, True], ids=["top level", "in a sub-process"])
+@pytest.mark.parametrize("place", ["top level", "in a sub-process", "event sub-process"])
 @pytest.mark.parametrize(("cycle", "fires"), [("R3/P1D", 3), ("R1/P1D", 1), ("R0/P1D", 0), ("R/P1D", 10)])
-def test_a_cycle_of_n_fires_exactly_n_times(scene: Scene, cycle: str, fires: int, inside: bool) -> None:
+def test_a_cycle_of_n_fires_exactly_n_times(scene: Scene, cycle: str, fires: int, place: str) -> None:
     """T37, X14 for cyclic timers: ten days over a released task; `R` fires until the task ends it."""
 
     def body(scope: ScopeBuilder) -> None:
         scope.start("s").user_task("task").end("done")
-        scope.boundary("task", "daily", timer=cycle, interrupting=False).end("reminded")
+        if place == "event sub-process":
+            with scope.event_sub_process("handler") as handler:
+                handler.start("daily", timer=cycle, interrupting=False).end("reminded")
+        else:
+            scope.boundary("task", "daily", timer=cycle, interrupting=False).end("reminded")
 
     process = scene.process()
-    if inside:
+    if place == "in a sub-process":
         process.start().sub_process("inside", body).end()
     else:
         body(process)

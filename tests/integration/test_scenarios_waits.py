@@ -1,4 +1,4 @@
-"""Release and wake on the real engine (group W): every kind of wait that the spine has, released and woken.
+"""Release and wake on the real engine (group W): every kind of wait, released and woken.
 
 After each scenario its fixture looks that nothing of it is left; see `scene.py`.
 """
@@ -15,6 +15,9 @@ from gobpm_ray import Engine, ProcessBuilder
 from gobpm_ray.engine import cluster
 from tests.integration.conftest import RunningEngine, wait_until
 from tests.integration.scene import HOUR, Scene, log_of, work_until
+
+SETTINGS: dict[str, object] = {}
+"""An engine of its own: at the end nothing but successful wakes stands in its logs (F35)."""
 
 pytestmark = pytest.mark.slow
 
@@ -205,7 +208,7 @@ def nested(outer) -> None:
 
 
 def test_an_interrupting_boundary_of_a_sub_process_withdraws_all_that_waits_inside(scene: Scene) -> None:
-    """W13 as far as the spine goes, D6: task, message and timer inside are withdrawn with the scope."""
+    """D6, as W13 for what stands inside: task, message and timer inside are withdrawn with the scope."""
     process = scene.process()
     with process.start("s").sub_process("inside") as inside:
         inside.start("si").parallel("fork").user_task("task").end("e1")

@@ -96,6 +96,11 @@ def test_what_cannot_be_waited_for_is_an_incident_of_the_gateway_and_the_first_a
     run.start("order")
     assert run.trace == ["order", "t1", "e1"]
     assert run.tokens == [("g", "incident")]
+    run.assign(number=9)
+    run.retry()
+    assert [(arm.node, arm.key) for arm in run.held.values()] == [("paid", message_key("Paid", 9))]
+    run.fire("paid")
+    assert run.outcome == "completed"
 
 
 def test_a_process_that_only_events_start_is_not_started_by_its_name(bench):

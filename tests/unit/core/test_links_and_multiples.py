@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gobpm_ray.core.keys import message_key
 from gobpm_ray.core.program import compile_process
+from gobpm_ray.core.starts import start_arms
 from gobpm_ray.errors import InvalidModel
 from gobpm_ray.model.elements import (
     BoundaryEvent,
@@ -15,13 +17,14 @@ from gobpm_ray.model.elements import (
     LinkDefinition,
     MessageDefinition,
     ParallelGateway,
+    Process,
     SignalDefinition,
     StartEvent,
     SubProcess,
     ThrowEvent,
 )
 from tests.unit.core.drawing import after, drawn, feel, handler
-from tests.unit.core.driving import HOUR
+from tests.unit.core.driving import HOUR, NOW
 
 A, B = MessageDefinition(name="A"), MessageDefinition(name="B")
 
@@ -216,7 +219,63 @@ def test_as_an_arm_of_a_gateway_only_all_of_them_win(bench):
     assert run.held == {}
 
 
-def test_a_process_cannot_start_by_several_events_that_must_all_occur():
-    process = drawn("s > e", StartEvent("s", definitions=(A, B), parallel_multiple=True))
-    with pytest.raises(InvalidModel, match="'s' starts a process by several events that must all occur"):
-        compile_process(process)
+# --- at the start of a process ---------------------------------------------------------------------------------------
+
+FIRST = MessageDefinition(name="Order", key=feel("number"))
+SECOND = MessageDefinition(name="Paid", key=feel("number"))
+
+
+def started_by_both() -> Process:
+    return drawn("s > e", StartEvent("s", definitions=(FIRST, SECOND), parallel_multiple=True))
+
+
+def test_a_parallel_multiple_start_is_armed_for_each_of_its_messages_which_name_each_other():
+    """M50: the key that begins the conversation begins it for the other message too."""
+    arms = [arm for arm, _ in start_arms(compile_process(started_by_both()), NOW)]
+    assert [(arm.node, arm.key, arm.together) for arm in arms] == [
+        ("s#0", message_key("Order"), ("Paid",)),
+        ("s#1", message_key("Paid"), ("Order",)),
+    ]
+
+
+def test_a_parallel_multiple_start_begins_with_its_first_message_and_waits_for_the_others(bench):
+    run = bench(started_by_both())
+    run.start("s#1", number=7, paid=True)
+    assert (run.trace, run.tokens, run.variables) == ([], [("s", "waiting")], {})
+    assert [arm.key for arm in run.held.values()] == [message_key("Order", 7)]
+    assert run.willing()
+    run.fire("s", {"number": 7, "goods": "tea"})
+    assert (run.trace, run.outcome) == (["s", "e"], "completed")
+    assert run.variables == {"number": 7, "paid": True, "goods": "tea"}
+
+
+def test_a_parallel_multiple_start_of_three_needs_all_three(bench):
+    third = MessageDefinition(name="Sent", key=feel("number"))
+    run = bench(drawn("s > e", StartEvent("s", definitions=(FIRST, SECOND, third), parallel_multiple=True)))
+    run.start("s#0", number=7)
+    assert len(run.held) == 2
+    run.deliver(min(run.held), {"a": 1})
+    assert (run.trace, len(run.held)) == ([], 1)
+    run.deliver(min(run.held), {"b": 2})
+    assert (run.outcome, run.variables) == ("completed", {"number": 7, "a": 1, "b": 2})
+
+
+def test_a_parallel_multiple_start_that_cannot_wait_is_an_incident_and_a_retry_keeps_what_came_first(bench):
+    run = bench(started_by_both())
+    run.start("s#0", goods="tea")
+    assert "correlation key of message 'Paid'" in run.cause
+    run.retry()
+    assert "correlation key of message 'Paid'" in run.cause
+    run.assign(number=8)
+    run.retry()
+    assert [arm.key for arm in run.held.values()] == [message_key("Paid", 8)]
+    run.fire("s", {"paid": True})
+    assert run.outcome == "completed"
+    assert run.variables == {"number": 8, "goods": "tea", "paid": True}
+
+
+def test_a_parallel_multiple_start_in_an_incident_can_be_resolved(bench):
+    run = bench(started_by_both())
+    run.start("s#0", goods="tea")
+    run.resolve(paid=True)
+    assert (run.outcome, run.variables) == ("completed", {"goods": "tea", "paid": True})

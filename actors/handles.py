@@ -348,6 +348,11 @@ class RayTask:
             ray.cancel(self._ref, force=force)
 
 
+def node_resources() -> list[dict[str, float]]:
+    """What each living node of the cluster has in all, in use or not."""
+    return [dict(node.get("Resources", {})) for node in _ray.nodes() if node.get("Alive")]
+
+
 def lost_on_the_way(failure: BaseException) -> bool:
     """What ran is gone, and nobody knows how far it came. A task that could not even begin is not meant."""
     gone = (WorkerCrashedError, NodeDiedError, OwnerDiedError, ObjectLostError, OutOfMemoryError, TaskCancelledError)

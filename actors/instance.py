@@ -26,6 +26,7 @@ from actors.spec import EngineSpec
 from gobpm_ray.errors import EnvironmentFailure, GobpmError
 from gobpm_ray.runtime.ports import Store
 from gobpm_ray.runtime.reporting import Reporting
+from gobpm_ray.settings import SECOND
 
 if TYPE_CHECKING:
     from gobpm_ray.runtime.host import Host as RuntimeHost
@@ -164,15 +165,12 @@ def make_host(spec: EngineSpec, store: Store, actor: str) -> RuntimeHost:
     callables = Callables(lambda topic: store.get_value("code", topic), key=spec.signing_key or None)
     programs = Programs(store, spec.settings)
     warm_up(store, programs.get)
-    return Host(store, spec.settings, programs, callables, actor, elsewhere=RayTasks(spec.signing_key or None))
+    elsewhere = RayTasks(spec.signing_key or None, spec.settings.resource_patience_ms / SECOND)
+    return Host(store, spec.settings, programs, callables, actor, elsewhere=elsewhere)
 
 
 def warm_up(store: Store, compile_program: Callable[[str, int], object]) -> None:
-    """What the first instance would otherwise wait for under its lease: a grammar is built, the newest programs
-    compiled."""
-    from gobpm_ray.expressions import compile_expression
-
-    compile_expression("1 + 1", "feel").evaluate({}, 0)
+    """What the first instance would otherwise wait for under its lease: the newest programs are compiled."""
     for process_id, version in store.definitions()[:WARM_PROGRAMS]:
         # A definition that cannot run is its instances' incident, not this actor's.
         with contextlib.suppress(GobpmError):

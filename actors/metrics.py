@@ -4,7 +4,7 @@ Counters, each `ray_gobpm_<name>_total` in Prometheus, with the tags `engine` an
 `gobpm_ray.runtime.counters.Counters`:
 
     claims commits retried hydrated dehydrated handed_over suspended_without_wake fenced abandoned held sealed reloaded
-    effects discarded stale_requeued timers_fired folded parked refused expired repaired
+    effects discarded lacking stale_requeued timers_fired folded parked refused expired repaired
 
 Gauges, each `ray_gobpm_<name>`, with the tag `engine`, told by the supervisor:
 

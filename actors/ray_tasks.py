@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from actors.handles import RayTask, lost_on_the_way, strategy_of
+from actors.handles import RayTask, lost_on_the_way, node_resources, strategy_of
 from gobpm_ray.errors import RayUnavailable
 from gobpm_ray.runtime.elsewhere import Cancel, Ended, Errand, Told, perform
+from gobpm_ray.runtime.scarce import Scarcity, wanted
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +28,14 @@ FORCED_AFTER_S = 5.0
 class RayTasks:
     """The port `gobpm_ray.runtime.elsewhere.Elsewhere` on Ray. `key` checks code that was stored by value."""
 
-    def __init__(self, key: bytes | None) -> None:
+    def __init__(self, key: bytes | None, patience_s: float = 300.0) -> None:
         self._key = key
+        self._patience_s = patience_s
+        self._scarcity = Scarcity(node_resources, patience_s)
 
-    def send(self, errand: Errand, options: Mapping[str, Any], name: str, ended: Ended) -> Cancel:
+    def send(
+        self, errand: Errand, options: Mapping[str, Any], name: str, ended: Ended, lacking: Callable[[str], None]
+    ) -> Cancel:
         chosen = {option: value for option, value in options.items() if option != "scheduling"}
         if "scheduling" in options:
             chosen["scheduling_strategy"] = strategy_of(options["scheduling"])
@@ -39,9 +44,25 @@ class RayTasks:
             ray_task = RayTask(perform, (errand, self._key), {**chosen, "max_retries": 0, "name": name})
         except Exception as failure:
             raise RayUnavailable(f"Ray task '{name}' cannot be sent: {' '.join(str(failure).split())[:300]}") from None
-        ray_task.when_ended(lambda told, failure: ended(_told(told, failure)))
+
+        def given_up(what: str) -> None:
+            ray_task.cancel(force=False)  # waiting, it never begins
+            cause = (
+                f"no node of the cluster has what the task asks for: {what}; waited {self._patience_s:g} s "
+                "(resource_patience_ms). Add such a node or ask for less, then retry"
+            )
+            ended(Told("unavailable", {}, cause=cause))
+
+        forget = self._scarcity.watch(wanted(options), lacking, given_up)
+
+        def over(told: Told | None, failure: BaseException | None) -> None:
+            forget()
+            ended(_told(told, failure))
+
+        ray_task.when_ended(over)
 
         def cancel() -> None:
+            forget()
             ray_task.cancel(force=False)
             timer = threading.Timer(FORCED_AFTER_S, ray_task.cancel, kwargs={"force": True})
             timer.daemon = True

@@ -62,6 +62,7 @@ def timed(watch: Stopwatch) -> Iterator[None]:
         (rows, "claim", "reply"),
         (Scripts, "_command", "request"),
         (Scripts, "_exchange", "round_trip"),
+        (Scripts, "read_sent", "round_trip"),
         (hosting, "decode_with_working", "decode"),
         (hosting, "advance", "fire"),
         (hosting, "draft", "encode"),

@@ -1,12 +1,14 @@
 """How many instances a second are started, in bulk and one by one, until each waits as a record and nothing more?
 
 `python -m benchmarks.starts --json`: the public API, one client, two warm spares, `appendfsync always`; bulk and single
-starts in turns. `accepted` counts to the last answer, `parked` to the moment at which nothing is ready or resident.
+starts in turns, and between them bulks whose first legs are left to the actors (`park_at_start=False`). `accepted`
+counts to the last answer, `parked` to the moment at which nothing is ready or resident.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from benchmarks import harness
 from benchmarks.harness import VARIABLES, Number, Program, Result, say, spread
@@ -28,6 +30,15 @@ def one_by_one(engine: Engine, count: int) -> Result:
     return {"accepted_per_s": count / (accepted - begin), "parked_per_s": count / (parked - begin), "took": took}
 
 
+def parked_by_actors(engine: Engine, count: int) -> Result:
+    before = engine.settings
+    engine.settings = replace(before, park_at_start=False)
+    try:
+        return harness.park(engine, "storm", count)
+    finally:
+        engine.settings = before
+
+
 def measure(bulk: int, single: int, rounds: int) -> Result:
     with (
         harness.fresh_home() as home,
@@ -36,17 +47,20 @@ def measure(bulk: int, single: int, rounds: int) -> Result:
         say("warming up ...")
         harness.park(engine, "storm", max(bulk // 10, 10))
         one_by_one(engine, max(single // 10, 10))
-        bulks, singles, disk = [], [], []
+        parked_by_actors(engine, max(bulk // 10, 10))
+        bulks, plain, singles, disk = [], [], [], []
         for number in range(rounds):
             say(f"round {number + 1} of {rounds} ...")
             disk.append(fdatasync_per_s(home))
             bulks.append(harness.park(engine, "storm", bulk))
+            plain.append(parked_by_actors(engine, bulk))
             singles.append(one_by_one(engine, single))
     calls = [took for each in singles for took in each["took"]]
     return {
         "appendfsync": "always",
         "actors": ACTORS,
         "bulk": {name: spread([each[name] for each in bulks]) for name in ("accepted_per_s", "parked_per_s")},
+        "bulk_by_actors": {name: spread([each[name] for each in plain]) for name in ("accepted_per_s", "parked_per_s")},
         "one_by_one": {name: spread([each[name] for each in singles]) for name in ("accepted_per_s", "parked_per_s")},
         "one_call": harness.latencies(calls),
         "fdatasync_per_s": spread(disk),

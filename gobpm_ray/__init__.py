@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from gobpm_ray.engine.engine import Engine
     from gobpm_ray.engine.operations import Operations
     from gobpm_ray.errors import BpmnError, Escalation
-    from gobpm_ray.model.builder import ProcessBuilder
+    from gobpm_ray.model.builder import ProcessBuilder, Stored
+    from gobpm_ray.secret import Secret
     from gobpm_ray.settings import Settings
     from gobpm_ray.work.handlers import worker
     from gobpm_ray.work.worker import Worker
@@ -26,7 +27,9 @@ _HOMES = {
     "Escalation": "gobpm_ray.errors",
     "Operations": "gobpm_ray.engine.operations",
     "ProcessBuilder": "gobpm_ray.model.builder",
+    "Secret": "gobpm_ray.secret",
     "Settings": "gobpm_ray.settings",
+    "Stored": "gobpm_ray.model.builder",
     "Worker": "gobpm_ray.work.worker",
     "worker": "gobpm_ray.work.handlers",
 }
@@ -38,7 +41,9 @@ __all__ = [
     "Escalation",
     "Operations",
     "ProcessBuilder",
+    "Secret",
     "Settings",
+    "Stored",
     "Worker",
     "worker",
 ]

@@ -90,6 +90,17 @@ class InvalidPayload(InputError):
     code = "invalid_payload"
 
 
+class Mistyped(InputError):
+    """A value is not what its item definition says: the caller's delivery is refused, or the token that met it stands
+    in an incident."""
+
+    code = "mistyped"
+
+
+class UnknownDataStore(InputError):
+    code = "unknown_data_store"
+
+
 class InvalidScenario(InputError):
     code = "invalid_scenario"
 
@@ -165,6 +176,13 @@ class LeaseLost(GobpmError):
     """The caller's lease is no longer the live one: its commit left no trace (N8)."""
 
     code = "lease_lost"
+
+
+class DataStoreChanged(InputError):
+    """A write was refused without a trace: a data store is not as the writer has read it. A step is then made again; an
+    operator looks again."""
+
+    code = "data_store_changed"
 
 
 class BrokenInvariant(GobpmError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from gobpm_ray.errors import InvalidSetting
@@ -38,6 +39,12 @@ class Settings:
     """Actors kept alive and free, so that the first wake does not pay for an actor's creation."""
     hand_over: bool = True
     """False: every release ends its actor instead of handing it the next ready instance."""
+    claim_ahead: int = 8
+    """An actor takes a second instance in hand, to run it while the commit of its last one is on the way, once so many
+    more are ready; 0: never (docs/adr/0009)."""
+    park_at_start: bool = True
+    """Instances that are started in bulk and wait after their first leg are written as waiting by their client, and no
+    actor sees them before they are woken (docs/adr/0010)."""
     claim_triggers: int = 256
     """Triggers that one claim hands out and one commit consumes, at most."""
     whole_parts: int = 64
@@ -52,6 +59,9 @@ class Settings:
     max_silent_deaths: int = 3
     """Hosts that may die over an instance without a commit in between; then it is held as an incident (N9).
     0: never."""
+    resource_patience_ms: int = 300 * SECOND
+    """How long a Ray task may ask for what no node of the cluster has before it becomes an incident; that it does is
+    told at once. Long enough for an autoscaler to add a node. 0: an incident at once."""
     auto_complete: bool = False
     """Complete service and send tasks that have no registered callable at once, with a warning (`simulate`, `run`)."""
     retries: str = "none"
@@ -85,3 +95,13 @@ class Settings:
             raise InvalidSetting(
                 "setting lease_renew_ms: expected at most half of lease_ttl_ms, or a late renewal loses the lease"
             )
+
+    def __reduce__(self) -> tuple[Callable[..., Settings], tuple[dict[str, object]]]:
+        """By name: an actor that lives may hand its settings to one whose process has a newer release loaded, in which
+        another field stands at each place."""
+        return _restored, ({field.name: getattr(self, field.name) for field in fields(self)},)
+
+
+def _restored(values: dict[str, object]) -> Settings:
+    known = {field.name for field in fields(Settings)}
+    return Settings(**{name: value for name, value in values.items() if name in known})  # type: ignore[arg-type]

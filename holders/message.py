@@ -7,7 +7,9 @@ so order per key holds. A row whose content no script can fold is said loudly an
 
 from __future__ import annotations
 
+from gobpm_ray.core.keys import routes
 from gobpm_ray.errors import EnvironmentFailure
+from gobpm_ray.runtime.correlating import key_with_payload
 from gobpm_ray.runtime.crashpoints import reached
 from gobpm_ray.runtime.folding import Outcome
 from gobpm_ray.runtime.ports import PendingRow
@@ -51,18 +53,19 @@ class MessageHolder(Holder):
                 reached("message.listed")
             for row in rows:
                 cursor = row.seq
-                if row.key in blocked:
+                keys = routes(row.key)
+                if not blocked.isdisjoint(keys):
                     outcome.kept += 1
                     continue
                 self._note_late(row, outcome)
                 try:
                     if not self._fold(row, outcome):
-                        blocked.add(row.key)
+                        blocked.update(keys)
                     failures = 0
                 except EnvironmentFailure as failure:
                     log.warning("message: %s %s of '%s' stays pending: %s", row.kind, row.id, row.name, failure)
                     outcome.kept += 1
-                    blocked.add(row.key)
+                    blocked.update(keys)
                     failures += 1
                     if failures == MOST_FAILURES:
                         return outcome
@@ -107,6 +110,9 @@ class MessageHolder(Holder):
         """A broadcast takes as many calls as it has listeners, in batches; where it stands is kept in the store."""
         while True:
             routed = self.store.route(row.seq, BATCH)
+            if routed.result == "unread":
+                key = key_with_payload(self.store, row, self.store.now())
+                routed = self.store.route(row.seq, BATCH, key)
             outcome.woken += routed.woken
             outcome.started += routed.started
             if routed.result != "partial":

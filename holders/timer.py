@@ -17,8 +17,9 @@ from gobpm_ray.runtime.folding import Outcome
 from gobpm_ray.runtime.ports import DueRow
 from holders.loop import LATE_MS, Holder, log
 
-BATCH = 200
-BATCHES = 50
+BATCH = 100
+"""Deadlines that one script fires: it holds the store some 25 us for each, and no longer than 5 ms for all (T42)."""
+BATCHES = 100
 PROCESS = "@"
 """Begins the owner of a start timer: it belongs to a process, not to an instance."""
 
@@ -31,23 +32,27 @@ class TimerHolder(Holder):
         """Everything that was due has fired. EnvironmentFailure when the store does not answer: what fired has fired,
         the rest is still due."""
         outcome = Outcome()
+        stuck = moved = 0
         for _ in range(BATCHES):
-            due = self.store.due(BATCH)
+            due = self.store.due(BATCH + stuck)
             outcome.now, outcome.next_deadline = due.now, due.next_deadline
             if not due.rows:
                 return outcome
             reached("timer.listed")
             self._note_late(due.rows, due.now, outcome)
-            if not self._fire(due.rows, due.now, outcome):
+            moved = self._fire(due.rows, due.now, outcome)
+            if not moved and len(due.rows) < BATCH + stuck:
                 # Nothing moved: the same rows would come again. They are somebody else's, or the next pass's.
                 return outcome
-        outcome.more = True
+            # Those that stay due, whatever keeps them, must not hide the ones behind them.
+            stuck = len(due.rows) - moved
+        outcome.more = moved > 0
         return outcome
 
     def backlog(self) -> str:
         return f"{self.store.population().due} deadlines due"
 
-    def _fire(self, rows: Sequence[DueRow], now: int, outcome: Outcome) -> bool:
+    def _fire(self, rows: Sequence[DueRow], now: int, outcome: Outcome) -> int:
         moved = 0
         between: list[DueRow] = []
         # Earliest first, also between instances and start timers: what lies between two starts is one call.
@@ -58,8 +63,7 @@ class TimerHolder(Holder):
             moved += self._wake(between, outcome)
             between = []
             moved += self._start(row, now, outcome)
-        moved += self._wake(between, outcome)
-        return moved > 0
+        return moved + self._wake(between, outcome)
 
     def _wake(self, rows: list[DueRow], outcome: Outcome) -> int:
         if not rows:

@@ -133,8 +133,9 @@ def _script_task(reading: Reading) -> FlowNode | None:
 def _call_activity(reading: Reading) -> FlowNode | None:
     extras, element, context = reading.extras, reading.element, reading.context
     called = extras.operands.get("called") or extras.called or _called_element(reading)
-    if called is not None and context.declarations.is_global_task(called.text):
-        context.findings.refuse(element, what=f"{named(element)} of the global task '{called.text}'")
+    if called is not None and (why := context.declarations.not_callable.get(called.text, "")):
+        message = f"{named(element)} calls the global task '{called.text}', which cannot be executed: {why}"
+        context.findings.error("not_callable", element, message)
         return None
     return CallActivity(
         **reading.activity,

@@ -6,20 +6,24 @@ its text becomes the topic, so that a callable can be registered under it, with 
 
 from __future__ import annotations
 
+import json
+import re
+
 from lxml import etree
 
 from gobpm_ray.bpmn import camunda_calls, xml
 from gobpm_ray.bpmn.camunda_calls import NAMESPACES
 from gobpm_ray.bpmn.extras import Extras
 from gobpm_ray.bpmn.findings import Findings, named
-from gobpm_ray.bpmn.operands import Operands
-from gobpm_ray.model.elements import Mapping
+from gobpm_ray.bpmn.operands import Operands, is_marked
+from gobpm_ray.model.elements import Expression, Mapping
 
 __all__ = ["NAMESPACES", "read"]
 
 _REFUSED = frozenset({"executionListener", "taskListener", "eventListener", "connector"})
 _NOT_EXECUTED = frozenset({"field", "errorEventDefinition", "mapException"})
 _CODE = ("class", "delegateExpression", "expression")
+_VARIABLE = re.compile(r"[$#]\{\s*([^\W\d]\w*)\s*\}")
 
 
 def read(element: etree._Element, operands: Operands, findings: Findings, extras: Extras, owner: str) -> None:
@@ -90,9 +94,31 @@ def _input_output(
             continue
         if not target:
             findings.error("missing_target", parameter, f"{kind} has a parameter without a name", owner=owner)
-        elif len(parameter):
+            continue
+        into = extras.inputs if name == "inputParameter" else extras.outputs
+        if not len(parameter):
+            into.append(Mapping(target, operands.operand(xml.text(parameter))))
+        elif (text := _collection(parameter[0])) is not None:
+            into.append(Mapping(target, Expression(text)))
+        else:
             shape = xml.local(parameter[0])
             findings.refuse(parameter, owner=owner, what=f"the {shape} in parameter '{target}' of {kind}")
-        else:
-            into = extras.inputs if name == "inputParameter" else extras.outputs
-            into.append(Mapping(target, operands.operand(xml.text(parameter))))
+
+
+def _collection(element: etree._Element) -> str | None:
+    """A list or map of constants and variables as FEEL; None for what computes, or holds anything else."""
+    shape, parts = xml.local(element), []
+    for part in element.iterchildren(tag=etree.Element):
+        text = _item(xml.text(part)) if not len(part) else None
+        if text is None or (shape, xml.local(part)) not in (("list", "value"), ("map", "entry")):
+            return None
+        parts.append(text if shape == "list" else f"{json.dumps(xml.attribute(part, 'key'))}: {text}")
+    inside = ", ".join(parts)
+    return {"list": f"[{inside}]", "map": f"{{{inside}}}"}.get(shape)
+
+
+def _item(text: str) -> str | None:
+    if not is_marked(text):
+        return json.dumps(text)
+    named_variable = _VARIABLE.fullmatch(text)
+    return named_variable[1] if named_variable else None

@@ -39,7 +39,8 @@ class NodeContext:
         activities = frozenset(
             xml.attribute(element, "id") for element in process.iter() if xml.is_bpmn(element) and _is_activity(element)
         )
-        return cls(process, declarations, operands, findings, DataNames(process), associations, activities)
+        data = DataNames(process, declarations)
+        return cls(process, declarations, operands, findings, data, associations, activities)
 
 
 def _is_activity(element: etree._Element) -> bool:

@@ -8,7 +8,7 @@ comes first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from lxml import etree
@@ -16,8 +16,10 @@ from lxml import etree
 from gobpm_ray.bpmn import xml
 from gobpm_ray.bpmn.extensions import read_extras
 from gobpm_ray.bpmn.findings import Findings, named
+from gobpm_ray.bpmn.item_definitions import ItemDefinitions
 from gobpm_ray.bpmn.operands import Operands, is_marked
 from gobpm_ray.bpmn.tables import EVENT_DEFINITIONS, GLOBAL_TASKS
+from gobpm_ray.model.data import ItemType
 from gobpm_ray.model.elements import (
     CorrelationProperty,
     ErrorDefinition,
@@ -35,9 +37,15 @@ class Declarations:
     """The document's root elements by id; what it does not declare itself is looked up in the files it imports."""
 
     def __init__(
-        self, definitions: etree._Element, operands: Operands, imported: Sequence[etree._Element] = ()
+        self,
+        definitions: etree._Element,
+        operands: Operands,
+        imported: Sequence[etree._Element] = (),
+        schemas: Mapping[str, object] | None = None,
     ) -> None:
         self._operands = operands
+        self._items = ItemDefinitions(schemas or {})
+        self._stores: dict[str, etree._Element] = {}
         self.imports_used: dict[str, None] = {}
         """References that only an imported file could answer."""
         self._messages: dict[str, etree._Element] = {}
@@ -46,6 +54,8 @@ class Declarations:
         self._escalations: dict[str, etree._Element] = {}
         self._events: dict[str, etree._Element] = {}
         self._global_tasks: dict[str, etree._Element] = {}
+        self.not_callable: dict[str, str] = {}
+        """Global tasks that were read and cannot be executed -> why."""
         self._retrievals: dict[str, list[tuple[str, etree._Element]]] = {}
         """message id -> (property id, retrieval expression)"""
         self._key_properties: dict[str, tuple[str, ...]] = {}
@@ -54,6 +64,8 @@ class Declarations:
             "signal": self._signals,
             "error": self._errors,
             "escalation": self._escalations,
+            "itemDefinition": self._items.table,
+            "dataStore": self._stores,
             **dict.fromkeys(EVENT_DEFINITIONS, self._events),
             **dict.fromkeys(GLOBAL_TASKS, self._global_tasks),
         }
@@ -76,12 +88,25 @@ class Declarations:
             references = tuple(unprefixed(ref) for ref in xml.texts(key, "correlationPropertyRef"))
             self._key_properties[xml.attribute(key, "id")] = references
 
+    def data_store(self, reference: str) -> etree._Element | None:
+        """The data store at the root that a `dataStoreRef` names."""
+        return self._lookup(self._stores, reference)
+
+    def type_of(self, element: etree._Element, attribute: str, findings: Findings, owner: str = "") -> ItemType | None:
+        """The type that the attribute refers to; None where nothing can be checked, which is said."""
+        # What is taken from another file is not in this document.
+        self._lookup(self._items.table, xml.attribute(element, attribute))
+        found = self._items.type_of(element, attribute, findings, owner or xml.attribute(element, "id"))
+        self.imports_used.update(self._items.imports_used)
+        return found
+
     def event_definition(self, reference: str) -> etree._Element | None:
         """The event definition at the root that an `eventDefinitionRef` names."""
         return self._lookup(self._events, reference)
 
-    def is_global_task(self, reference: str) -> bool:
-        return reference in self._global_tasks
+    def global_task(self, reference: str) -> etree._Element | None:
+        """The global task of this id."""
+        return self._lookup(self._global_tasks, reference) if reference in self._global_tasks else None
 
     def signal(self, element: etree._Element, findings: Findings, owner: str) -> SignalDefinition:
         """The signal that the element's `signalRef` names; without one, a definition without a name."""
@@ -137,13 +162,14 @@ class Declarations:
             CorrelationProperty(each, uses.get("path"), uses.get("data")) for each, uses in extras.properties.items()
         )
         several = several or (self._several(message, process) if key is None else ())
+        item = None if side == "throw" else self.type_of(message, "itemRef", findings, owner)
         if several:
-            return MessageDefinition(name=name, properties=several)
+            return MessageDefinition(name=name, properties=several, item=item)
         if side == "start":
-            return MessageDefinition(name=name)
+            return MessageDefinition(name=name, item=item)
         if key is None:
             key = self._correlated(message, side, process, findings)
-        return MessageDefinition(name=name, key=key)
+        return MessageDefinition(name=name, key=key, item=item)
 
     def _correlated(
         self, message: etree._Element, side: Side, process: etree._Element, findings: Findings

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lxml import etree
 
 from gobpm_ray.bpmn.ids import Ids
-from gobpm_ray.bpmn.layout import Point, lay_out
+from gobpm_ray.bpmn.layout import Box, Point, data_row, lay_out
 from gobpm_ray.model.elements import BoundaryEvent, ExclusiveGateway, Process, SubProcess
 
 BPMNDI = "http://www.omg.org/spec/BPMN/20100524/DI"
@@ -15,8 +15,11 @@ DC = "http://www.omg.org/spec/DD/20100524/DC"
 DI = "http://www.omg.org/spec/DD/20100524/DI"
 
 
-def draw(process: Process, ids: Ids, associations: Mapping[str, str]) -> etree._Element:
-    """The process' diagram; `associations`: compensation boundary -> the association that leads to its handler."""
+def draw(
+    process: Process, ids: Ids, associations: Mapping[str, str], data: Mapping[str, str] | None = None
+) -> etree._Element:
+    """The process' diagram; `associations`: compensation boundary -> the association that leads to its handler; `data`:
+    references to data objects and data stores, which stand in a row under everything else."""
     layout = lay_out(process)
     diagram = etree.Element(f"{{{BPMNDI}}}BPMNDiagram")
     diagram.set("id", ids.free(f"{process.id}_diagram"))
@@ -32,9 +35,12 @@ def draw(process: Process, ids: Ids, associations: Mapping[str, str]) -> etree._
             shape.set("isExpanded", "true")
         elif isinstance(node, ExclusiveGateway):
             shape.set("isMarkerVisible", "true")
-        bounds = etree.SubElement(shape, f"{{{DC}}}Bounds")
-        for name, value in (("x", box.x), ("y", box.y), ("width", box.width), ("height", box.height)):
-            bounds.set(name, str(value))
+        _bounds(shape, box)
+    for reference, box in data_row(layout, data or {}).items():
+        shape = etree.SubElement(plane, f"{{{BPMNDI}}}BPMNShape")
+        shape.set("id", ids.free(f"{reference}_di"))
+        shape.set("bpmnElement", reference)
+        _bounds(shape, box)
     for flow_id, way in layout.routes.items():
         _edge(plane, flow_id, way, ids)
     for boundary_id, association in associations.items():
@@ -42,6 +48,12 @@ def draw(process: Process, ids: Ids, associations: Mapping[str, str]) -> etree._
         if isinstance(boundary, BoundaryEvent) and boundary.handler in layout.boxes and boundary_id in layout.boxes:
             _edge(plane, association, [layout.boxes[boundary_id].bottom, layout.boxes[boundary.handler].left], ids)
     return diagram
+
+
+def _bounds(shape: etree._Element, box: Box) -> None:
+    bounds = etree.SubElement(shape, f"{{{DC}}}Bounds")
+    for name, value in (("x", box.x), ("y", box.y), ("width", box.width), ("height", box.height)):
+        bounds.set(name, str(value))
 
 
 def _edge(plane: etree._Element, element_id: str, way: list[Point], ids: Ids) -> None:

@@ -1,33 +1,23 @@
 """A DMN document (1.1 to 1.5) to a `DecisionFile`, as hardened as the BPMN reader, whose parser it uses.
 
-Decision tables and literal expressions are read; other boxed expressions, knowledge models in use and requirements of
-other files are refused by decision and line. Diagrams, inputs, sources and services are documentation.
+Decisions, knowledge models and services are read, with their boxed expressions (`gobpm_ray.bpmn.dmn_boxed`);
+requirements of other files are refused by decision and line. Diagrams, sources and types are documentation.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import cast
+from typing import TypeVar
 
 from lxml import etree
 
 from gobpm_ray.bpmn import xml
+from gobpm_ray.bpmn.dmn_boxed import Boxed, name_of
 from gobpm_ray.bpmn.reader import read_bytes
 from gobpm_ray.decisions.compiled import Decisions
-from gobpm_ray.decisions.elements import (
-    Aggregation,
-    Decision,
-    DecisionFile,
-    DecisionTable,
-    HitPolicy,
-    Input,
-    Output,
-    Rule,
-)
-from gobpm_ray.errors import ExpressionError
-from gobpm_ray.expressions import detect_language
+from gobpm_ray.decisions.elements import Decision, DecisionFile, Function, KnowledgeModel, Service
 from gobpm_ray.model.elements import Expression, Problem
 from gobpm_ray.model.problems import invalid
 
@@ -44,12 +34,12 @@ NAMESPACES = frozenset(
 """DMN 1.1 (twice), 1.2, 1.3, 1.4, 1.5."""
 
 _FIRST_TAG = re.compile(rb"<(?:(?P<prefix>[\w.-]+):)?definitions\b[^>]*>")
-_POLICIES = ("UNIQUE", "FIRST", "PRIORITY", "ANY", "COLLECT", "RULE ORDER", "OUTPUT ORDER")
-_AGGREGATIONS = ("", "SUM", "COUNT", "MIN", "MAX")
-_BODIES = (
-    *("decisionTable", "literalExpression", "context", "list", "relation", "invocation", "functionDefinition"),
-    *("conditional", "for", "some", "every", "filter"),
-)
+_KINDS = {
+    "decision": "decision",
+    "businessKnowledgeModel": "knowledge model",
+    "decisionService": "decision service",
+}
+_Declared = TypeVar("_Declared")
 
 
 def read_dmn_file(path: str | Path) -> DecisionFile:
@@ -80,168 +70,125 @@ def read_dmn(data: bytes, name: str = "<bytes>") -> DecisionFile:
     if xml.local(root) != "definitions" or space not in NAMESPACES:
         raise xml.refused(name, "not_dmn", f"is not DMN 1.1 to 1.5: its root is '{xml.local(root)}' in '{space}'")
     reading = _Reading(space, xml.attribute(root, "expressionLanguage"))
-    decisions: dict[str, Decision] = {}
-    for element in reading.children(root, "decision"):
-        decision = reading.decision(element)
-        if decision.id in decisions:
-            reading.error("duplicate_id", element, f"decision '{decision.id}' is there twice")
-        decisions.setdefault(decision.id, decision)
-    for decision in decisions.values():
-        for required in decision.requires:
-            if required not in decisions:
-                message = f"decision '{decision.id}' requires '{required}', which is not in this file"
-                reading.problems.append(Problem("unknown_reference", decision.id, message, decision.line))
-    if not decisions:
+    file = DecisionFile(
+        name,
+        reading.declared(root, "decision", reading.decision),
+        reading.declared(root, "businessKnowledgeModel", reading.model),
+        reading.declared(root, "decisionService", lambda element: reading.service(element, root)),
+    )
+    reading.compare(file)
+    if not file.decisions:
         reading.problems.append(Problem("no_decision", "", "there is no decision in this file", xml.line(root)))
     if reading.problems:
         raise invalid(name, tuple(reading.problems))
-    return DecisionFile(name, decisions)
+    return file
 
 
-class _Reading:
-    """One document being read, in one version's namespace."""
+class _Reading(Boxed):
+    """What one document declares, being read."""
 
-    def __init__(self, space: str, language: str) -> None:
-        self._space = f"{{{space}}}"
-        self._language = language
-        self._decision = ""
-        self.problems: list[Problem] = []
-
-    def children(self, element: etree._Element, name: str) -> Iterator[etree._Element]:
-        return iter(element.findall(self._space + name))
-
-    def child(self, element: etree._Element | None, name: str) -> etree._Element | None:
-        return None if element is None else element.find(self._space + name)
-
-    def text(self, element: etree._Element | None) -> str:
-        """What the element's `text` child says."""
-        found = self.child(element, "text")
-        return "" if found is None else xml.text(found)
-
-    def error(self, code: str, element: etree._Element, message: str) -> None:
-        line = xml.line(element)
-        self.problems.append(Problem(code, self._decision, " ".join(f"{message} (line {line})".split()), line))
+    def declared(
+        self, root: etree._Element, kind: str, read: Callable[[etree._Element], _Declared]
+    ) -> dict[str, _Declared]:
+        """Every element of this kind, by id."""
+        found: dict[str, _Declared] = {}
+        for element in self.children(root, kind):
+            declared_id = xml.attribute(element, "id")
+            self.begin(_KINDS[kind], declared_id)
+            if not declared_id:
+                self.error("missing_id", element, f"a {_KINDS[kind]} has no id")
+            elif declared_id in found:
+                self.error("duplicate_id", element, f"{self.place} is there twice")
+            made = read(element)
+            found.setdefault(declared_id, made)
+        return found
 
     def decision(self, element: etree._Element) -> Decision:
-        decision_id = self._decision = xml.attribute(element, "id")
-        if not decision_id:
-            self.error("missing_id", element, "a decision has no id")
-        requires = []
-        for requirement in self.children(element, "informationRequirement"):
-            required = self.child(requirement, "requiredDecision")
-            if required is not None:
-                requires.append(self._reference(required))
-        for requirement in self.children(element, "knowledgeRequirement"):
-            what = f"decision '{decision_id}' uses a knowledge model, which is not supported yet"
-            self.error("unsupported", requirement, what)
-        variable = self.child(element, "variable")
+        requirements = self.children(element, "informationRequirement")
         return Decision(
-            id=decision_id,
-            name=_name(element),
-            body=self._body(element),
-            variable="" if variable is None else _name(variable),
-            requires=tuple(filter(None, requires)),
+            id=xml.attribute(element, "id"),
+            name=name_of(element),
+            body=self.body(element, self.place),
+            variable=self._variable(element),
+            requires=self._references(requirements, "requiredDecision"),
+            knows=self._references(self.children(element, "knowledgeRequirement"), "requiredKnowledge"),
             line=xml.line(element),
         )
 
-    def _reference(self, element: etree._Element) -> str:
-        document, _, fragment = xml.attribute(element, "href").rpartition("#")
-        if document or not fragment:
-            reference = xml.attribute(element, "href")
-            self.error("unsupported", element, f"decision '{self._decision}' requires '{reference}' of another file")
-            return ""
-        return fragment
-
-    def _body(self, element: etree._Element) -> DecisionTable | Expression:
-        for child in element:
-            kind = xml.local(child)
-            if xml.namespace(child) != self._space[1:-1] or kind not in _BODIES:
-                continue
-            if kind == "decisionTable":
-                return self._table(child)
-            if kind == "literalExpression":
-                return self._expression(child, "its literal expression")
-            self.error("unsupported", child, f"decision '{self._decision}' is a {kind}, which is not supported yet")
-            return Expression("null")
-        self.error("missing_body", element, f"decision '{self._decision}' has neither a table nor an expression")
-        return Expression("null")
-
-    def _expression(self, element: etree._Element, what: str, *, required: bool = True) -> Expression:
-        text = self.text(element)
-        if not text:
-            if required:
-                self.error("missing_expression", element, f"decision '{self._decision}': {what} is empty")
-            return Expression("")
-        try:
-            language, bare = detect_language(text, xml.attribute(element, "expressionLanguage") or self._language)
-        except ExpressionError as refused:
-            self.error("expression", element, f"decision '{self._decision}': {what}: {refused}")
-            return Expression("null")
-        return Expression(bare, language)
-
-    # --- tables ------------------------------------------------------------------------------------------------------
-
-    def _table(self, element: etree._Element) -> DecisionTable:
-        policy = xml.attribute(element, "hitPolicy").upper().replace("_", " ") or "UNIQUE"
-        aggregation = xml.attribute(element, "aggregation").upper()
-        if policy not in _POLICIES or aggregation not in _AGGREGATIONS:
-            self.error("hit_policy", element, f"decision '{self._decision}' has the hit policy {policy} {aggregation}")
-            policy, aggregation = "UNIQUE", ""
-        outputs = tuple(self._output(output) for output in self.children(element, "output"))
-        inputs = tuple(self._input(each, number) for number, each in enumerate(self.children(element, "input"), 1))
-        rules = tuple(
-            self._rule(rule, number, len(inputs), len(outputs))
-            for number, rule in enumerate(self.children(element, "rule"), 1)
+    def model(self, element: etree._Element) -> KnowledgeModel:
+        logic = self.child(element, "encapsulatedLogic")
+        if logic is None:
+            self.error("missing_body", element, f"{self.place} has no logic")
+            function = Function((), Expression("null"))
+        else:
+            function = self.function(logic, self.place)
+        return KnowledgeModel(
+            id=xml.attribute(element, "id"),
+            name=name_of(element),
+            function=function,
+            variable=self._variable(element),
+            knows=self._references(self.children(element, "knowledgeRequirement"), "requiredKnowledge"),
+            line=xml.line(element),
         )
-        self._shape(element, outputs, policy, aggregation)
-        return DecisionTable(inputs, outputs, rules, cast("HitPolicy", policy), cast("Aggregation", aggregation))
 
-    def _shape(self, element: etree._Element, outputs: tuple[Output, ...], policy: str, aggregation: str) -> None:
-        decision = f"decision '{self._decision}'"
+    def service(self, element: etree._Element, root: etree._Element) -> Service:
+        outputs = self._references([element], "outputDecision")
         if not outputs:
-            self.error("missing_output", element, f"{decision} has no output")
-        if len(outputs) > 1 and (not all(output.name for output in outputs) or _twice(outputs)):
-            self.error("missing_output", element, f"{decision} has several outputs, and not each a name of its own")
-        if aggregation and policy != "COLLECT":
-            self.error("hit_policy", element, f"{decision} aggregates ({aggregation}) with the hit policy {policy}")
-        elif aggregation and len(outputs) > 1:
-            self.error("hit_policy", element, f"{decision} aggregates ({aggregation}) several outputs")
-        if policy in ("PRIORITY", "OUTPUT ORDER") and not any(output.values for output in outputs):
-            self.error("hit_policy", element, f"{decision} has the hit policy {policy} and no allowed output values")
-
-    def _input(self, element: etree._Element, number: int) -> Input:
-        expression = self.child(element, "inputExpression")
-        label = " ".join(xml.attribute(element, "label").split())
-        if expression is None:
-            self.error("missing_expression", element, f"decision '{self._decision}': input {number} has no expression")
-            return Input(label, Expression("null"), xml.line(element))
-        return Input(label, self._expression(expression, f"input {number}"), xml.line(element))
-
-    def _output(self, element: etree._Element) -> Output:
-        default = self.child(element, "defaultOutputEntry")
-        written = None if default is None else self._expression(default, "a default output", required=False)
-        return Output(
-            name=_name(element),
-            values=self.text(self.child(element, "outputValues")),
-            default=written if written is not None and written.text else None,
+            self.error("missing_output", element, f"{self.place} has no output decision")
+        given = self._references([element], "inputDecision")
+        names = {
+            xml.attribute(each, "id"): name_of(each)
+            for kind in ("inputData", "decision")
+            for each in self.children(root, kind)
+        }
+        wanted = (*self._references([element], "inputData"), *given)
+        return Service(
+            id=xml.attribute(element, "id"),
+            name=name_of(element),
+            outputs=outputs,
+            inputs=tuple(names.get(each) or each for each in wanted),
+            given=given,
+            variable=self._variable(element),
             line=xml.line(element),
         )
 
-    def _rule(self, element: etree._Element, number: int, inputs: int, outputs: int) -> Rule:
-        tests = tuple(self.text(entry) for entry in self.children(element, "inputEntry"))
-        entries = tuple(
-            self._expression(entry, f"rule {number}, an output", required=False)
-            for entry in self.children(element, "outputEntry")
-        )
-        if len(tests) != inputs or len(entries) != outputs:
-            found = f"{len(tests)} and {len(entries)} cells for {inputs} inputs and {outputs} outputs"
-            self.error("rule_cells", element, f"decision '{self._decision}', rule {number} has {found}")
-        return Rule(xml.attribute(element, "id"), tests, entries, xml.line(element))
+    def compare(self, file: DecisionFile) -> None:
+        """What is required is there."""
+        callable_ids = file.models.keys() | file.services.keys()
+        for kind, declared in (("decision", file.decisions), ("knowledge model", file.models)):
+            for each in declared.values():
+                requires = each.requires if isinstance(each, Decision) else ()
+                missing = [one for one in requires if one not in file.decisions]
+                missing += [one for one in each.knows if one not in callable_ids]
+                self._missing(f"{kind} '{each.id}' requires", missing, each.id, each.line)
+        for service in file.services.values():
+            missing = [one for one in (*service.outputs, *service.given) if one not in file.decisions]
+            self._missing(f"decision service '{service.id}' names the decision", missing, service.id, service.line)
+        for taken in file.services.keys() & file.decisions.keys():
+            line = file.services[taken].line
+            self.problems.append(
+                Problem("duplicate_id", taken, f"'{taken}' is the id of a decision and of a service", line)
+            )
 
+    def _missing(self, who: str, missing: list[str], element: str, line: int) -> None:
+        for one in missing:
+            message = f"{who} '{one}', which is not in this file"
+            self.problems.append(Problem("unknown_reference", element, message, line))
 
-def _name(element: etree._Element) -> str:
-    return " ".join(xml.attribute(element, "name").split())
+    def _variable(self, element: etree._Element) -> str:
+        variable = self.child(element, "variable")
+        return "" if variable is None else name_of(variable)
 
-
-def _twice(outputs: tuple[Output, ...]) -> bool:
-    return len({output.name for output in outputs}) < len(outputs)
+    def _references(self, elements: Iterable[etree._Element], kind: str) -> tuple[str, ...]:
+        """The ids that the elements' children of this kind refer to."""
+        found = []
+        for element in elements:
+            for child in self.children(element, kind):
+                reference = xml.attribute(child, "href")
+                document, _, fragment = reference.rpartition("#")
+                if document or not fragment:
+                    what = f"{self.place} requires '{reference}' of another file"
+                    self.error("unsupported", child, f"{what}: put both into one file")
+                else:
+                    found.append(fragment)
+        return tuple(found)

@@ -7,6 +7,7 @@ refused.
 
 from __future__ import annotations
 
+import json
 from typing import cast
 
 from lxml import etree
@@ -27,11 +28,13 @@ assignment, `formKey` and `requiredOutputs` of a user task, `correlationKey` on 
 
 Of the Ray task that a service or send task runs as: `num_cpus`, `num_gpus`, `memory`, `resources`, `accelerator_type`,
 `runtime_env`, `scheduling`, `label_selector`. Of a process: `secrets`, the names of variables that nobody is shown.
-Of a task: `element`, the user's own element that it is. Of any element: `dehydrationThreshold`.
+Of a data object or property: `initial`, its first value as JSON. Of a task: `element`, the user's own element that it
+is. Of any element: `dehydrationThreshold`.
 
-Elements: `input`, `output`, `requiredOutput`, `parameter` (of an own element), `property` (one of several correlation
-keys of a message), `option` (of a Ray task, as JSON), and `operand`: any expression of the element, BPMN's own
-included, by its `use`, exactly as written and with its `language`."""
+Elements: `input` and `output` (with the data `stores` that the source sees; an output with `dataStore` writes one),
+`schema` (of an item definition: a JSON schema), `requiredOutput`, `parameter` (of an own element), `property` (one of
+several correlation keys of a message), `option` (of a Ray task, as JSON), and `operand`: any expression of the element,
+BPMN's own included, by its `use`, exactly as written and with its `language`."""
 
 
 def read_extras(element: etree._Element, operands: Operands, findings: Findings, owner: str = "") -> Extras:
@@ -66,7 +69,9 @@ def _own(element: etree._Element, operands: Operands, findings: Findings, extras
             extras.operands[xml.attribute(found, "use")] = _exact(found)
         elif name in ("input", "output"):
             into = extras.inputs if name == "input" else extras.outputs
-            into.append(Mapping(str(found.get("target") or ""), _exact(found)))
+            stores = _names(str(found.get("stores") or ""), found, findings, owner)
+            to_store = name == "output" and xml.flag(found, "dataStore")
+            into.append(Mapping(str(found.get("target") or ""), _exact(found), stores, to_store))
         elif name == "option":
             _ray_option(str(found.get("name") or ""), str(found.get("value") or ""), found, findings, extras, owner)
         elif name == "parameter":
@@ -86,6 +91,20 @@ def _own(element: etree._Element, operands: Operands, findings: Findings, extras
             if written := xml.attribute(element, f"{{{RAY}}}{name}"):
                 _ray_option(name, written, element, findings, extras, owner)
     extras.required_outputs = (*extras.required_outputs, *required)
+
+
+def _names(written: str, found: etree._Element, findings: Findings, owner: str) -> tuple[str, ...]:
+    """Names of data stores: a JSON list, for they may hold any character; one name may stand alone."""
+    if not written.startswith("["):
+        return (written,) if written else ()
+    try:
+        names = json.loads(written)
+    except ValueError:
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        findings.error("data_store", found, f"{named(found, owner)}: expected a JSON list of names", owner=owner)
+        return ()
+    return tuple(names)
 
 
 def _ray_option(name: str, written: str, found: etree._Element, findings: Findings, extras: Extras, owner: str) -> None:

@@ -14,6 +14,7 @@ class Ids:
             self._taken.add(process.id)
             self._taken.update(process.nodes)
             self._taken.update(process.flows)
+            self._taken.update(element.id for element in process.data)
 
     def free(self, wanted: str) -> str:
         """`wanted`, or the first of `wanted_2`, `wanted_3` ... that nothing has; taken from now on."""

@@ -7,7 +7,7 @@ apart; boundary events sit on the lower border of their activity; a sub-process 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gobpm_ray.model.elements import (
@@ -65,6 +65,20 @@ class Layout:
 def lay_out(process: Process) -> Layout:
     """Every node's box and every flow's way."""
     return _Drawing(process).layout()
+
+
+_DATA_SIZES = {"dataObject": (36, 50), "dataStore": (50, 50)}
+
+
+def data_row(layout: Layout, data: Mapping[str, str]) -> dict[str, Box]:
+    """A box for each reference to data (id -> kind), from left to right under everything that is laid out."""
+    below = max((box.y + box.height for box in layout.boxes.values()), default=0) + 2 * ROW_GAP
+    x, found = 2 * PADDING, {}
+    for reference, kind in data.items():
+        width, height = _DATA_SIZES[kind]
+        found[reference] = Box(x, below, width, height)
+        x += width + COLUMN_GAP
+    return found
 
 
 class _Drawing:

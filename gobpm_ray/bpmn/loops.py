@@ -88,13 +88,21 @@ class _MultiInstance:
         if not reference:
             return None
         data = self._context.data
-        name = data.fed_by(self._activity, reference) or data.variable(reference)
+        fed = data.fed_by(self._activity, reference)
+        if not fed and (store := data.store(reference) or data.store_into(self._activity, reference)):
+            # Its rounds are made before the activity's inputs are: read it into a variable first.
+            what = f"the data store '{store}' as the collection of {named(self._activity)}"
+            self._context.findings.refuse(self._element, owner=self._owner, what=what)
+        name = fed or data.variable(reference)
         # Camunda and Flowable let the text itself be a variable, or an expression.
         return variable(name) if name else self._context.operands.named_variable(reference)
 
     def _output(self) -> str:
         reference = next(iter(xml.texts(self._element, "loopDataOutputRef")), "")
         data = self._context.data
+        if store := data.store(reference):
+            what = f"the data store '{store}' as the collected output of {named(self._activity)}"
+            self._context.findings.refuse(self._element, owner=self._owner, what=what)
         return (data.feeds(self._activity, reference) or data.variable(reference) or reference) if reference else ""
 
     def _item(self, name: str) -> str:

@@ -74,14 +74,16 @@ def _parts_are_known(kind: str, element: etree._Element, node_id: str, findings:
 
 
 def _start(reading: Reading) -> FlowNode | None:
-    definitions = reading.definitions("start" if reading.at_process_level else "catch")
+    parallel = xml.flag(reading.element, "parallelMultiple")
+    # Where all of its events must come, the instance waits for the rest of them, by their keys.
+    definitions = reading.definitions("start" if reading.at_process_level and not parallel else "catch")
     if definitions is None:
         return None
     return StartEvent(
         **reading.base,
         definitions=definitions,
         interrupting=xml.flag(reading.element, "isInterrupting", default=True),
-        parallel_multiple=xml.flag(reading.element, "parallelMultiple"),
+        parallel_multiple=parallel,
     )
 
 

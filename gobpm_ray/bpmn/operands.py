@@ -22,6 +22,13 @@ _TIMERS: dict[str, Callable[[str], object]] = {"date": parse_date, "duration": p
 
 
 _WORD = re.compile(r"[^\W\d]\w*")
+_DATA_FUNCTION = re.compile(
+    r"""\b(?:\w+:)?get(?:DataObject|DataInput|DataOutput|ProcessProperty|ActivityProperty)"""
+    r"""\(\s*(?:(?:'[^']*'|"[^"]*")\s*,\s*)*(?P<name>'[^']+'|"[^"]+")\s*\)(?P<path>(?:/[^\W\d]\w*)*)"""
+)
+"""The last argument names the data; those before it the process and the activity that has them."""
+_XPATH_WORDS = re.compile(r"\bdiv\b|\btrue\s*\(\s*\)|\bfalse\s*\(\s*\)")
+_IN_FEEL = {"div": "/", "true()": "true", "false()": "false"}
 
 
 def variable(name: str) -> Expression:
@@ -44,6 +51,8 @@ class Operands:
 
     def expression(self, text: str, declared: str = "") -> Expression:
         """The text where only an expression can stand; `declared` is its own `language` attribute."""
+        if _DATA_FUNCTION.search(text) and _detect("", declared, "feel")[0] == "feel":
+            return Expression(_without_xpath(text), "feel")
         language, bare = _detect(text, declared, self.default)
         return Expression(bare, language)
 
@@ -75,6 +84,24 @@ class Operands:
 
 def is_marked(text: str) -> bool:
     return text.startswith("=") or "${" in text or "#{" in text
+
+
+def _without_xpath(text: str) -> str:
+    """BPMN's own XPath (BPMN 10.4.3) as FEEL: its data functions are variables, their paths are of names."""
+    out = []
+    for part in re.split(r"""('[^']*'|"[^"]*")""", _DATA_FUNCTION.sub(_named_data, text)):
+        if part[:1] == "'":
+            out.append('"' + part[1:-1].replace("\\", "\\\\").replace('"', '\\"') + '"')
+        elif part[:1] == '"':
+            out.append(part)
+        else:
+            out.append(_XPATH_WORDS.sub(lambda found: _IN_FEEL[found[0].replace(" ", "")], part))
+    return "".join(out).strip()
+
+
+def _named_data(found: re.Match[str]) -> str:
+    steps = found["path"].replace("/", ".") if found["path"] else ""
+    return variable(found["name"].strip("'\"")).text + steps
 
 
 def _detect(text: str, declared: str, default: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from lxml import etree
 from gobpm_ray.bpmn import xml
 from gobpm_ray.bpmn.activities import SUB_PROCESSES
 from gobpm_ray.bpmn.context import NodeContext
+from gobpm_ray.bpmn.data_elements import read_data, read_stores
 from gobpm_ray.bpmn.declarations import Declarations, unprefixed
 from gobpm_ray.bpmn.extensions import RAY, own_operands, read_extras
 from gobpm_ray.bpmn.findings import Findings, named
@@ -19,10 +20,8 @@ from gobpm_ray.bpmn.operands import Operands
 from gobpm_ray.bpmn.tables import DOCUMENTATION, EXECUTED, REFUSED
 from gobpm_ray.model.elements import (
     BoundaryEvent,
-    ComplexGateway,
-    ExclusiveGateway,
+    Choice,
     FlowNode,
-    InclusiveGateway,
     Process,
     SequenceFlow,
 )
@@ -79,6 +78,8 @@ def read_process(
         nodes=nodes,
         flows=flows,
         line=xml.line(element),
+        data=read_data(context, nodes),
+        stores=read_stores(context, nodes),
         secrets=tuple(xml.attribute(element, f"{{{RAY}}}secrets").replace(",", " ").split()),
     )
     for problem in validate(process):
@@ -200,7 +201,7 @@ def _connected(reading: _Reading) -> tuple[dict[str, FlowNode], dict[str, Sequen
 
 
 def _with_default(node: FlowNode, default: str, reading: _Reading) -> FlowNode:
-    if isinstance(node, ExclusiveGateway | InclusiveGateway | ComplexGateway):
+    if isinstance(node, Choice):
         return replace(node, default=default)
     # Only a gateway keeps the name of its default flow; for the others a wrong one must be said here.
     if default not in reading.flows or _existing(reading.flows[default].source, reading.nodes.keys()) != node.id:

@@ -8,6 +8,7 @@ begin with; otherwise it is a drawing, unless its structure is broken, which no 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from lxml import etree
@@ -15,7 +16,8 @@ from lxml import etree
 from gobpm_ray.bpmn import xml
 from gobpm_ray.bpmn.declarations import Declarations
 from gobpm_ray.bpmn.findings import Findings, named
-from gobpm_ray.bpmn.imports import open_imports
+from gobpm_ray.bpmn.global_tasks import callable_tasks
+from gobpm_ray.bpmn.imports import open_imports, open_schemas
 from gobpm_ray.bpmn.operands import Operands
 from gobpm_ray.bpmn.processes import read_process
 from gobpm_ray.model.elements import (
@@ -69,12 +71,17 @@ def examine(data: bytes, name: str = "<bytes>", *, folder: Path | None = None) -
         raise xml.refused(name, "not_bpmn", f"is not BPMN 2.0: its root is {found}, not 'definitions' of {xml.MODEL}")
     operands = Operands.of(root)
     noticed = list(warnings)
-    declarations = Declarations(root, operands, open_imports(root, folder, noticed))
+    schemas = open_schemas(root, folder, noticed)
+    declarations = Declarations(root, operands, open_imports(root, folder, noticed), schemas)
     errors: list[Problem] = []
     processes: dict[str, Process] = {}
-    for element in root.findall(f"{{{xml.MODEL}}}process"):
-        findings = Findings()
-        process = _judged(element, read_process(element, declarations, operands, findings), findings)
+    # Read before who calls them, and listed behind: a file's first process is its main one.
+    called = [_read(element, declarations, operands) for element in callable_tasks(root, declarations)]
+    for _, process, findings in called:
+        if not process.executable:
+            declarations.not_callable[process.id] = findings.warnings[0].message
+    read = (_read(element, declarations, operands) for element in root.findall(f"{{{xml.MODEL}}}process"))
+    for element, process, findings in chain(read, called):
         if process.id in processes:
             findings.error("duplicate_id", element, f"{named(element)} has the same id as another process")
         elif process.id:
@@ -88,6 +95,13 @@ def examine(data: bytes, name: str = "<bytes>", *, folder: Path | None = None) -
     if not processes:
         noticed.append(Problem("no_process", "", "there is no process in this file", xml.line(root)))
     return Examination(Definitions(tuple(processes.values()), tuple(noticed)), tuple(errors))
+
+
+def _read(
+    element: etree._Element, declarations: Declarations, operands: Operands
+) -> tuple[etree._Element, Process, Findings]:
+    findings = Findings()
+    return element, _judged(element, read_process(element, declarations, operands, findings), findings), findings
 
 
 def _judged(element: etree._Element, process: Process, findings: Findings) -> Process:

@@ -9,7 +9,7 @@ from __future__ import annotations
 EXECUTED: dict[str, str] = {
     "definitions": "root; `expressionLanguage` gives the default language",
     "process": "several per file; `isExecutable`",
-    "startEvent": "none, message, timer, signal, multiple; of an event sub-process any but none and cancel",
+    "startEvent": "none, message, timer, signal, multiple, several messages; of event sub-processes all but cancel",
     "endEvent": "none, message, signal, error, escalation, compensation, cancel, terminate, multiple",
     "intermediateCatchEvent": "message, timer, signal, conditional, link, multiple",
     "intermediateThrowEvent": "none, message, signal, escalation, compensation, link, multiple",
@@ -41,7 +41,12 @@ EXECUTED: dict[str, str] = {
     "userTask": "assignment, dates, priority, form key",
     "receiveTask": "with `messageRef`; may begin a process",
     "businessRuleTask": "a decision of a DMN file, or a callable by topic",
-    "callActivity": "another process: latest, deployment, version",
+    "callActivity": "another process, or a global task: latest, deployment, version",
+    "globalTask": "called, as a process of this one task",
+    "globalUserTask": "called, as a process of this one task",
+    "globalManualTask": "called, as a process of this one task",
+    "globalScriptTask": "called, as a process of this one task",
+    "globalBusinessRuleTask": "called, as a process of this one task",
     "exclusiveGateway": "conditions in document order, default flow",
     "parallelGateway": "fork and join",
     "inclusiveGateway": "fork and join, default flow",
@@ -62,9 +67,15 @@ EXECUTED: dict[str, str] = {
     "outputDataItem": "the variable collected",
     "complexBehaviorDefinition": "a condition and a signal",
     "event": "of a complex behaviour",
-    "ioSpecification": "names of inputs and outputs",
+    "ioSpecification": "names and types of inputs and outputs",
     "dataInput": "by name",
     "dataOutput": "by name",
+    "itemDefinition": "a simple type of XML Schema or a JSON schema: checked where data comes in; else a warning",
+    "dataObject": "the variable of its name, in its scope; `isCollection`, its type, a first value",
+    "dataObjectReference": "the variable of its object",
+    "property": "a variable of its process, sub-process or activity; its type, a first value",
+    "dataStore": "a value of the engine, shared by its processes; `capacity`, its type",
+    "dataStoreReference": "its data store; without one, the store of its own name where data moves",
     "dataInputAssociation": "an input mapping, where it says what moves; else with a warning",
     "dataOutputAssociation": "an output mapping, where it says what moves; else with a warning",
     "sourceRef": "of an association of data",
@@ -75,7 +86,7 @@ EXECUTED: dict[str, str] = {
     "to": "a variable, or a data element",
     "association": "from a compensation event to its handler",
     "sequenceFlow": "conditions, default",
-    "conditionExpression": "FEEL, Python subset, `${...}`",
+    "conditionExpression": "FEEL, Python subset, `${...}`; `getDataObject('x')` and its kin in XPath",
     "incoming": "derived from the flows",
     "outgoing": "derived from the flows",
     "eventDefinitionRef": "an event definition that stands at the root",
@@ -131,7 +142,6 @@ DOCUMENTATION: dict[str, str] = {
     "choreographyRef": "",
     "globalChoreographyTask": "",
     "initiatingParticipantRef": "",
-    "itemDefinition": "",
     "interface": "",
     "interfaceRef": "",
     "operation": "",
@@ -150,12 +160,7 @@ DOCUMENTATION: dict[str, str] = {
     "potentialOwner": "with a warning",
     "formalExpression": "outside the places above",
     "expression": "outside the places above",
-    "dataObject": "the variable of its name",
-    "dataObjectReference": "the variable of its object",
-    "dataStore": "",
-    "dataStoreReference": "",
     "dataState": "",
-    "property": "the variable of its name",
     "ioBinding": "",
     "inputSet": "",
     "outputSet": "",
@@ -172,11 +177,6 @@ DOCUMENTATION: dict[str, str] = {
     "rendering": "",
     "supports": "",
     "supportedInterfaceRef": "",
-    "globalTask": "",
-    "globalUserTask": "",
-    "globalManualTask": "",
-    "globalScriptTask": "",
-    "globalBusinessRuleTask": "",
 }
 
 REFUSED: dict[str, str] = {
@@ -201,14 +201,14 @@ EVENT_DEFINITIONS = frozenset(
     }
 )
 
-GLOBAL_TASKS = (
-    "globalTask",
-    "globalUserTask",
-    "globalManualTask",
-    "globalScriptTask",
-    "globalBusinessRuleTask",
-)
-"""Documentation as such; a call of one is refused."""
+GLOBAL_TASKS = {
+    "globalTask": "task",
+    "globalUserTask": "userTask",
+    "globalManualTask": "manualTask",
+    "globalScriptTask": "scriptTask",
+    "globalBusinessRuleTask": "businessRuleTask",
+}
+"""Global task -> the task that it is where it is called."""
 
 WARNED = frozenset({"resourceRole", "performer", "humanPerformer", "potentialOwner"})
 """Documentation that carries execution data in other engines: accepted on a flow node, and said so."""

@@ -15,6 +15,7 @@ from gobpm_ray.bpmn import xml
 from gobpm_ray.bpmn.diagrams import draw
 from gobpm_ray.bpmn.extensions import RAY
 from gobpm_ray.bpmn.ids import Ids
+from gobpm_ray.bpmn.written_data import write_data
 from gobpm_ray.bpmn.written_nodes import write_node
 from gobpm_ray.bpmn.written_parts import Roots, bpmn, formal, ray_attribute, text_attributes
 from gobpm_ray.errors import InvalidModel
@@ -26,6 +27,7 @@ _NAMESPACES = {
     "dc": "http://www.omg.org/spec/DD/20100524/DC",
     "di": "http://www.omg.org/spec/DD/20100524/DI",
     "xsi": xml.XSI,
+    "xsd": "http://www.w3.org/2001/XMLSchema",
     "ray": RAY,
 }
 TARGET = "http://gobpm.dev/processes"
@@ -55,15 +57,15 @@ def _document(processes: tuple[Process, ...], diagram: bool) -> etree._Element:
     ids = Ids(processes)
     roots = Roots(ids)
     written = [_process(process, ids, roots) for process in processes]
-    root.extend([*roots.elements, *(element for element, _ in written)])
+    root.extend([*roots.elements, *(element for element, *_ in written)])
     if diagram:
-        for process, (_, associations) in zip(processes, written, strict=True):
-            root.append(draw(process, ids, associations))
+        for process, (_, associations, data) in zip(processes, written, strict=True):
+            root.append(draw(process, ids, associations, data))
     return root
 
 
-def _process(process: Process, ids: Ids, roots: Roots) -> tuple[etree._Element, dict[str, str]]:
-    """The element, and the association of each compensation boundary."""
+def _process(process: Process, ids: Ids, roots: Roots) -> tuple[etree._Element, dict[str, str], dict[str, str]]:
+    """The element, the association of each compensation boundary, and what of its data is drawn."""
     element = bpmn("process", id=process.id)
     text_attributes(element, name=process.name)
     element.set("isExecutable", "true" if process.executable else "false")
@@ -72,6 +74,7 @@ def _process(process: Process, ids: Ids, roots: Roots) -> tuple[etree._Element, 
     # All first: a model's table may hold a node before the sub-process that it lies in.
     written = {node.id: write_node(node, process, roots) for node in process.nodes.values()}
     inside.update({node.id: written[node.id] for node in process.nodes.values() if isinstance(node, SubProcess)})
+    drawn = write_data(process, {process.id: element, **written}, roots, ids)
     for node in process.nodes.values():
         inside.get(node.scope, element).append(written[node.id])
     for flow in process.flows.values():
@@ -87,7 +90,7 @@ def _process(process: Process, ids: Ids, roots: Roots) -> tuple[etree._Element, 
         elif isinstance(node, SubProcess) and node.kind == "adhoc":
             # The schema has it behind everything that lies inside.
             written[node.id].extend(written[node.id].findall(f"{{{xml.MODEL}}}completionCondition"))
-    return element, associations
+    return element, associations, drawn
 
 
 def _flow(flow: SequenceFlow) -> etree._Element:

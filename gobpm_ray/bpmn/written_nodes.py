@@ -10,6 +10,7 @@ from gobpm_ray.bpmn.written_parts import (
     extension,
     flag,
     formal,
+    mapping,
     operand,
     ray_attribute,
     script,
@@ -21,7 +22,7 @@ from gobpm_ray.model.elements import (
     Activity,
     BoundaryEvent,
     CallActivity,
-    CatchEvent,
+    Choice,
     CompensateDefinition,
     ComplexGateway,
     ConditionalDefinition,
@@ -30,12 +31,11 @@ from gobpm_ray.model.elements import (
     EndEvent,
     ErrorDefinition,
     EscalationDefinition,
+    Event,
     EventBasedGateway,
     EventDefinition,
-    ExclusiveGateway,
     Expression,
     FlowNode,
-    InclusiveGateway,
     LinkDefinition,
     Loop,
     MessageDefinition,
@@ -60,19 +60,19 @@ def write_node(node: FlowNode, process: Process, roots: Roots) -> etree._Element
     element = bpmn(_tag(node), id=node.id)
     text_attributes(element, name=node.name)
     ray_attribute(element, "dehydrationThreshold", node.dehydration_threshold)
-    for mapping in node.inputs:
-        extension(element, "input", mapping.source, target=mapping.target)
-    for mapping in node.outputs:
-        extension(element, "output", mapping.source, target=mapping.target)
+    for each in node.inputs:
+        mapping(element, "input", each)
+    for each in node.outputs:
+        mapping(element, "output", each)
     default = next((flow for flow in node.outgoing if flow in process.flows and process.flows[flow].default), "")
-    if isinstance(node, ExclusiveGateway | InclusiveGateway | ComplexGateway):
+    if isinstance(node, Choice):
         default = node.default or default
     text_attributes(element, default=default)
     for flow in node.incoming:
         etree.SubElement(element, bpmn("incoming").tag).text = flow
     for flow in node.outgoing:
         etree.SubElement(element, bpmn("outgoing").tag).text = flow
-    if isinstance(node, StartEvent | EndEvent | CatchEvent | ThrowEvent | BoundaryEvent):
+    if isinstance(node, Event):
         _event(element, node, roots)
     elif isinstance(node, Activity):
         flag(element, "isForCompensation", node.for_compensation)
@@ -98,9 +98,7 @@ def _tag(node: FlowNode) -> str:
 # --- events ------------------------------------------------------------------------------------------------------
 
 
-def _event(
-    element: etree._Element, node: StartEvent | EndEvent | CatchEvent | ThrowEvent | BoundaryEvent, roots: Roots
-) -> None:
+def _event(element: etree._Element, node: Event, roots: Roots) -> None:
     if isinstance(node, BoundaryEvent):
         element.set("attachedToRef", node.attached_to)
         flag(element, "cancelActivity", node.interrupting, default=True)

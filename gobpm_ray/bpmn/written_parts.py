@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 from lxml import etree
 
 from gobpm_ray.bpmn import xml
 from gobpm_ray.bpmn.extensions import RAY
 from gobpm_ray.bpmn.ids import Ids
 from gobpm_ray.bpmn.operands import Operands
-from gobpm_ray.model.elements import LITERAL, Expression, MessageDefinition
+from gobpm_ray.model.data import DataStore, ItemType
+from gobpm_ray.model.elements import LITERAL, Expression, Mapping, MessageDefinition
 
 _READER = Operands()
 """What the reader makes of a text in a document that declares no language, as the written ones do."""
@@ -54,6 +57,16 @@ def extension(element: etree._Element, name: str, expression: Expression | None 
     if expression is not None:
         made.set("language", expression.language)
         made.text = expression.text
+
+
+def mapping(element: etree._Element, name: str, written: Mapping) -> None:
+    """An input or output mapping, with the data stores that it has to do with."""
+    about = {"target": written.target}
+    if written.stores:
+        about["stores"] = json.dumps(written.stores, ensure_ascii=False)
+    if written.to_store:
+        about["dataStore"] = "true"
+    extension(element, name, written.source, **about)
 
 
 def operand(element: etree._Element, use: str, expression: Expression | None, *, only_expression: bool = False) -> None:
@@ -115,9 +128,12 @@ class Roots:
         """The id of the message with this name and key; '' for one without a name."""
         if not message.name:
             return ""
-        identity = (message.name, message.key, message.properties)
+        identity = (message.name, message.key, message.properties, message.item)
         known = ("message", identity) in self._known
+        item = "" if message.item is None else self.item(message.item)
         message_id = self._root("message", identity, message.name, message.key)
+        if not known:
+            text_attributes(self.elements[-1], itemRef=item)
         if not known and message.properties:
             element = self.elements[-1]
             for each in message.properties:
@@ -127,6 +143,33 @@ class Roots:
                 if each.data is not None:
                     extension(element, "property", each.data, name=each.name, use="data")
         return message_id
+
+    def item(self, item: ItemType) -> str:
+        """The id of the item definition of this type."""
+        known = self._known.get(("itemDefinition", item))
+        if known is None:
+            element = self._made("itemDefinition", item.simple or ("schema" if item.schema else "list"))
+            text_attributes(element, structureRef=f"xsd:{item.simple}" if item.simple else "")
+            flag(element, "isCollection", item.collection)
+            if item.schema:
+                extension(element, "schema")
+                element[0][0].text = item.schema
+            known = self._known["itemDefinition", item] = xml.attribute(element, "id")
+        return known
+
+    def store(self, store: DataStore) -> str:
+        """The id of the data store with this name, type and capacity."""
+        identity = (store.name, store.item, store.capacity)
+        known = self._known.get(("dataStore", identity))
+        if known is None:
+            item = "" if store.item is None else self.item(store.item)
+            element = self._made("dataStore", store.name)
+            text_attributes(element, name=store.name, itemSubjectRef=item)
+            if store.capacity:
+                element.set("capacity", str(store.capacity))
+                element.set("isUnlimited", "false")
+            known = self._known["dataStore", identity] = xml.attribute(element, "id")
+        return known
 
     def signal(self, name: str) -> str:
         return self._root("signal", name, name) if name else ""

@@ -109,6 +109,8 @@ def _not_xml(name: str, broken: etree.XMLSyntaxError) -> InvalidModel:
     reason = _one_line(re.sub(r", line \d+, column \d+( \(.*\))?$", "", str(broken.msg or broken)))
     if "Excessive depth" in reason:
         return refused(name, "too_large", "is nested too deeply: at most 256 levels are read", broken.lineno or 0)
+    if "encoding" in reason.lower():
+        reason += "; its bytes are not in the encoding that it declares (without a declaration, UTF-8)"
     return refused(name, "not_xml", f"cannot be read as XML: {reason}", broken.lineno or 0)
 
 

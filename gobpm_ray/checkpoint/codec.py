@@ -23,10 +23,13 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from gobpm_ray.calendar.timers import Duration, YearsMonths
 from gobpm_ray.errors import InvalidPayload, UnstorableValue
+from gobpm_ray.secret import Secret
 
 DEEPEST = 150
 """Levels of nesting that a stored value may have: what the JSON reader takes, less what a part and a tag add."""
 _LARGEST = (1 << 63) - 1
+SECRET = "$s"  # noqa: S105 - the name of a tag
+"""The tag of a value that is marked secret."""
 _AS_IT_IS = frozenset({str, bool, NoneType})
 
 
@@ -158,6 +161,8 @@ def _exotic(value: Any, levels: int) -> Any:
     for kind, tag, text in _WRITERS:
         if isinstance(value, kind):
             return {tag: text(value)}
+    if isinstance(value, Secret):
+        return {SECRET: _tagged(value.reveal(), levels)}
     # Enumerations and other refinements of a JSON type are stored as what they refine.
     if isinstance(value, str):
         return str.__str__(value)
@@ -261,6 +266,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "$d": Decimal,
     "$b": lambda text: b64decode(text, validate=True),
     "$u": UUID,
+    SECRET: lambda value: Secret(_restored(value)),
 }
 
 

@@ -69,8 +69,10 @@ class HeadDocument(_Document):
     """Tracks whose effect is handed out: a claim of some parts sees by it that others need recovery."""
     c: int = 0
     """armed conditions"""
-    k: dict[str, str] = {}
+    k: dict[str, str] = Field(default_factory=dict)
     """learnt correlation properties"""
+    x: list[str] = Field(default_factory=list)
+    """secret variables"""
 
 
 class ScopeDocument(_Document):
@@ -84,13 +86,13 @@ class ScopeDocument(_Document):
     """depth"""
     l: int = 0  # noqa: E741
     """live tracks"""
-    x: dict[str, Any] = {}
+    x: dict[str, Any] = Field(default_factory=dict)
     """variables"""
-    j: dict[str, list[list[str]]] = {}
+    j: dict[str, list[list[str]]] = Field(default_factory=dict)
     """joins"""
-    w: dict[str, Wait] = {}
+    w: dict[str, Wait] = Field(default_factory=dict)
     """waits of its event sub-processes"""
-    k: list[Entry] = []
+    k: list[Entry] = Field(default_factory=list)
     """ledger"""
     f: int = 0
     """1: interrupted, 2: frozen, 3: both"""
@@ -111,7 +113,7 @@ class TrackDocument(_Document):
     """parent track"""
     k: int = 0
     """wakes"""
-    w: dict[str, Wait] = {}
+    w: dict[str, Wait] = Field(default_factory=dict)
     """waits"""
     x: dict[str, Any] | None = None
     """local variables"""
@@ -127,7 +129,7 @@ class TrackDocument(_Document):
     """round"""
     m: tuple[int, int, int, int] | None = None
     """rounds: total, started, completed, first scope"""
-    q: list[Entry] = []
+    q: list[Entry] = Field(default_factory=list)
     """sweep"""
 
 
@@ -176,7 +178,7 @@ def decode_with_working(
     for name, data in parts.items():
         if name == "h":
             head = _read(HeadDocument, instance_id, name, data)
-            state.head = Head(head.t, head.s, head.i, head.b, head.n, head.c, head.k)
+            state.head = Head(head.t, head.s, head.i, head.b, head.n, head.c, head.k, head.x)
             working = head.w
         elif name[:1] == "t":
             state.tracks[name[1:]] = _track_of(instance_id, name, data)
@@ -209,6 +211,8 @@ def _head(head: Head, working: int) -> bytes:
         document["c"] = head.conditions
     if head.keys:
         document["k"] = head.keys
+    if head.secrets:
+        document["x"] = head.secrets
     return write(document)
 
 

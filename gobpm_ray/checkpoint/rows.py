@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from typing import Any, get_args
 
-from gobpm_ray.checkpoint.codec import dump, load, parse, restored, storable, write
+from gobpm_ray.checkpoint.codec import SECRET, dump, load, parse, restored, storable, write
 from gobpm_ray.core.step import HistoryEntry, TaskRow, Trigger, TriggerKind
 from gobpm_ray.errors import CorruptCheckpoint, InvalidPayload
+from gobpm_ray.secret import hidden, revealed
 
 _KINDS = frozenset(get_args(TriggerKind))
 _NOTHING = b"{}"
+_MARKED = f'{{"{SECRET}":'.encode()
 
 
 # --- payloads of triggers, messages and signals
@@ -44,7 +46,10 @@ def trigger(id: str, kind: str, wait: str, seq: int, data: bytes, key: str = "")
     if kind == "start" and wait:
         # Started by a start event: the row's wait is that event's id, and names no wait of the instance.
         node, wait = wait, ""
-    return Trigger(id, kind, wait, seq, values, node, code, cause, key)  # type: ignore[arg-type]
+    secrets: tuple[str, ...] = ()
+    if _MARKED in data:
+        values, secrets = revealed(values)
+    return Trigger(id, kind, wait, seq, values, node, code, cause, key, secrets)  # type: ignore[arg-type]
 
 
 def read_payload(data: bytes, where: str = "payload") -> tuple[dict[str, Any], str, str, str]:
@@ -57,6 +62,15 @@ def read_payload(data: bytes, where: str = "payload") -> tuple[dict[str, Any], s
     return restored(values, data, where), node, cause, code
 
 
+def shown_payload(data: bytes) -> str:
+    """As people read it who may not know what is secret; bytes that say nothing as they are."""
+    if _MARKED not in data:
+        return data.decode(errors="replace")
+    document = parse(data)
+    document["values"] = storable(hidden(restored(document.get("values", {}), data)))  # type: ignore[arg-type]
+    return write(document).decode()
+
+
 # --- tasks and jobs
 
 
@@ -66,7 +80,7 @@ def task_row(row: TaskRow, where: str = "task") -> bytes:
     for name in ("name", "assignee", "due", "follow_up", "form", "topic", "retries"):
         if (value := getattr(row, name)) not in ("", None):
             document[name] = value
-    for name in ("users", "groups", "required"):
+    for name in ("users", "groups", "required", "secrets"):
         if value := getattr(row, name):
             document[name] = list(value)
     if row.priority != 50:
@@ -92,6 +106,7 @@ def read_task_row(data: bytes, where: str = "task") -> TaskRow:
             form=document.get("form", ""),
             topic=document.get("topic", ""),
             retries=document.get("retries", ""),
+            secrets=tuple(document.get("secrets", ())),
             inputs=restored(document.get("inputs", {}), data, where),
         )
     except (LookupError, TypeError, AttributeError) as error:

@@ -137,18 +137,25 @@ def _open(ray: str, clock: ClockName, settings: Settings, dashboard: bool = Fals
     from gobpm_ray.engine.engine import Engine
     from gobpm_ray.engine.opening import open_store
 
-    open_store(None, settings).store.close()
-    engine = Engine.open(
-        "embedded",
-        ray=ray,
-        clock="virtual" if clock is ClockName.virtual else "real",
-        settings=settings,
-        dashboard=dashboard,
-    )
+    opened = open_store(None, settings)
+    opened.store.close()
+    try:
+        engine = Engine.open(
+            "embedded",
+            ray=ray,
+            clock="virtual" if clock is ClockName.virtual else "real",
+            settings=settings,
+            dashboard=dashboard,
+        )
+    except BaseException:
+        if opened.started and opened.embedded is not None:
+            opened.embedded.stop()
+        raise
     running = Running(
         pid=os.getpid() if ray == "local" else 0,
         engine_id=settings.engine_id,
-        ray_address=engine.ray_address,
+        # Who came as a Ray client may not reach what the cluster's own nodes do: `down` goes the same way.
+        ray_address=ray if ray.startswith("ray://") else engine.ray_address,
         dashboard=engine.dashboard_url,
         started_ms=time.time_ns() // 1_000_000,
         clock=clock.value,

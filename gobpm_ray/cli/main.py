@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gobpm_ray.cli import care, check, daemon, human_tasks, jobs, operations, simulate_run
+from gobpm_ray.cli import care, check, daemon, data, human_tasks, jobs, operations, simulate_run
 from gobpm_ray.cli.output import INPUT, INTERRUPTED, Output, reported
 
 app = typer.Typer(
@@ -64,6 +64,7 @@ for panel, commands in COMMANDS.items():
     for command, function in commands.items():
         app.command(command, rich_help_panel=panel)(function)
 app.add_typer(care.dead, name="dead", rich_help_panel=REPAIR)
+app.add_typer(data.data, name="data", rich_help_panel=REPAIR)
 app.add_typer(jobs.job, name="job", rich_help_panel=PEOPLE)
 
 

@@ -14,15 +14,17 @@ from gobpm_ray.cli.options import (
     Files,
     Instance,
     Json,
+    MessageKeys,
     Node,
     OfKey,
     OfProcess,
     OfState,
     Outputs,
     Payload,
+    Secrets,
     Variables,
 )
-from gobpm_ray.cli.output import OK, Output, finish, json_object, variables
+from gobpm_ray.cli.output import OK, Output, correlation, finish, json_object, marked, variables
 
 if TYPE_CHECKING:
     from gobpm_ray.engine.operations import Operations
@@ -52,12 +54,12 @@ def operations(output: Output) -> Iterator[Operations]:
 # --- processes and instances
 
 
-def deploy(files: Files, json: Json = False) -> None:
+def deploy(files: Files, secret: Secrets = None, json: Json = False) -> None:
     """Store the executable processes of files; all are read and validated before the first is written."""
 
     def body(output: Output) -> int:
         with operations(output) as engine:
-            found = engine.deploy(*files)
+            found = engine.deploy(*files, secrets=secret or ())
         for one in found:
             output.row({"process_id": one.process_id, "version": one.version, "created": one.created})
         if not output.json:
@@ -73,6 +75,7 @@ def deploy(files: Files, json: Json = False) -> None:
 def start(
     process: Annotated[str, typer.Argument(metavar="PROCESS", help="A process id.", show_default=False)],
     var: Variables = None,
+    secret: Secrets = None,
     version: Annotated[int, typer.Option("--version", metavar="N", help="Default: the newest.")] = 0,
     business_key: Annotated[str, typer.Option("--business-key", metavar="KEY")] = "",
     instance_id: Annotated[str | None, typer.Option("--instance", metavar="ID", help="The new instance's id.")] = None,
@@ -82,7 +85,7 @@ def start(
     """Start an instance of a deployed process."""
 
     def body(output: Output) -> int:
-        values = variables(var or ())
+        values = marked(variables(var or ()), secret or ())
         with operations(output) as engine:
             answer = engine.start(
                 process, values, version=version, business_key=business_key, id=instance_id, delivery_id=delivery_id
@@ -197,7 +200,7 @@ def _show(view: InstanceView, waits: list[dict[str, Any]], history: list[dict[st
 
 def publish(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The message's name.", show_default=False)],
-    key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="Its correlation key.")] = None,
+    key: MessageKeys = None,
     payload: Payload = None,
     ttl: Annotated[
         str | None, typer.Option("--ttl", metavar="P1D", help="How long it is kept when nobody waits for it.")
@@ -210,7 +213,7 @@ def publish(
     def body(output: Output) -> int:
         values = json_object(payload, "--payload")
         with operations(output) as engine:
-            answer = engine.publish(name, key, values, id=delivery_id, ttl=ttl)
+            answer = engine.publish(name, correlation(key or ()), values, id=delivery_id, ttl=ttl)
         _receipt(output, answer, f"accepted message {name} as {answer.id}")
         return OK
 

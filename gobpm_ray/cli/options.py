@@ -18,6 +18,10 @@ Process = Annotated[
 Variables = Annotated[
     list[str] | None, typer.Option("--var", metavar="NAME=JSON", help="A variable; may be given many times.")
 ]
+Secrets = Annotated[
+    list[str] | None,
+    typer.Option("--secret", metavar="NAME", help="A variable that nobody is shown; may be given many times."),
+]
 ScenarioPath = Annotated[
     Path | None,
     typer.Option(
@@ -46,6 +50,15 @@ Groups = Annotated[
 ]
 Payload = Annotated[str | None, typer.Option("--payload", metavar="JSON", help="A JSON object of values.")]
 Outputs = Annotated[str | None, typer.Option("--outputs", metavar="JSON", help="A JSON object of outputs.")]
+MessageKeys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        metavar="KEY|NAME=JSON",
+        help="Its correlation key; or a correlation property, may be given many times. "
+        "A key that contains an = is written with one before it.",
+    ),
+]
 DeliveryId = Annotated[
     str | None, typer.Option("--id", metavar="ID", help="The delivery's id: the same again changes nothing.")
 ]

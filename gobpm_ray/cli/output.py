@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -118,6 +118,42 @@ def variables(pairs: Iterable[str], option: str = "--var ") -> dict[str, Any]:
             raise InputError(f"{option}{pair!r}: expected name=JSON, e.g. amount=5 or name='\"Ada\"'")
         found[name] = json_value(text, f"{option}{name}")
     return found
+
+
+def marked(values: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The variables, those named marked as secret; InputError for a name that is none of them."""
+    from gobpm_ray.secret import Secret
+
+    for name in names:
+        if name not in values:
+            raise InputError(f"--secret {name[:60]!r}: no --var of this name is given")
+    return {name: Secret(value) if name in names else value for name, value in values.items()}
+
+
+def correlation(given: Sequence[str]) -> Any:
+    """What `--key` options say: nothing, one plain key, which is a text, or a table of correlation properties, each a
+    JSON scalar or, where it is none, a text. InputError for both kinds at once, or for a property without a value."""
+    named: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            if len(given) > 1:
+                raise InputError(f"--key {text[:60]!r}: one of several, expected name=value, e.g. order=A-1")
+            return value if equals else text
+        if name in named:
+            raise InputError(f"--key {text[:60]!r}: the property {name!r} is given twice")
+        named[name] = _scalar(value, f"--key {name}")
+    return named or None
+
+
+def _scalar(text: str, what: str) -> Any:
+    try:
+        value = json_value(text, what)
+    except InputError:
+        return text
+    if value is None or isinstance(value, dict | list):
+        raise InputError(f"{what}: expected a text, a number or a boolean, found {text[:60]!r}")
+    return value
 
 
 def json_object(text: str | None, what: str) -> dict[str, Any]:

@@ -14,12 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gobpm_ray.core.correlation import learn
-from gobpm_ray.core.faults import FAILURE, FLOW, NO_START, OUTPUT, SEALED, Fault
+from gobpm_ray.core.correlation import learn, wait_by
+from gobpm_ray.core.faults import FAILURE, FLOW, MISTYPED, NO_START, OUTPUT, SEALED, UNAVAILABLE, Fault
 from gobpm_ray.core.listening import listen
 from gobpm_ray.core.nodes.event_gateway import instantiate
+from gobpm_ray.core.nodes.starts import collect
 from gobpm_ray.core.program import Program
 from gobpm_ray.core.run import Run
+from gobpm_ray.core.secrets import veil_of_state
+from gobpm_ray.core.shapes import opened
+from gobpm_ray.core.starts import begun_at
 from gobpm_ray.core.state import ROOT, InstanceState, PartsMissing, Scope, Track, TrackState, parse_wait_id
 from gobpm_ray.core.step import Step, Trigger
 
@@ -35,13 +39,20 @@ def advance(
     *,
     epoch: int = 0,
     max_steps: int = 10_000,
+    data: Mapping[str, object] | None = None,
 ) -> Step:
     """The step that the triggers cause. Takes `state` over and changes it in place.
 
     `epoch` is the lease's, stamped on effects. A token's path that passes `max_steps` nodes between two waits is
-    stopped in an incident."""
+    stopped in an incident. `data`: what the program's data stores hold, as one consistent read."""
     run = Run(program, state, now_ms, epoch, max_steps)
+    if data:
+        run.data = data
+    if program.process.secrets or state.head.secrets:
+        run.veil = veil_of_state(program.process, state)
     for trigger in triggers:
+        if trigger.secrets or run.veil:
+            run.bring(trigger.values, trigger.secrets)
         if run.step.outcome or not _APPLY[trigger.kind](run, trigger):
             _overtaken(run, trigger)
         else:
@@ -89,24 +100,34 @@ def _start(run: Run, trigger: Trigger) -> bool:
     if ROOT in state.scopes:
         return False
     state.head.started = run.now
-    root = run.open_scope(None, program.id, {})
-    run.record("started", trigger.node, trigger.id)
-    if trigger.node:
-        for index in range(len(run.nodes[trigger.node].definitions)):
-            learn(run, run.nodes[trigger.node], str(index), trigger)
-        gateway = program.instantiating.get(trigger.node)
+    root = run.open_scope(None, program.id, opened(program.declared.get(program.id), {}))
+    begun, met = begun_at(program, trigger.node) if trigger.node else ("", -1)
+    run.record("started", begun, trigger.id)
+    if begun:
+        for index in range(len(run.nodes[begun].definitions)) if met < 0 else (met,):
+            learn(run, run.nodes[begun], str(index), trigger)
+        gateway = program.instantiating.get(begun)
         if gateway is not None:
-            instantiate(run, root, run.nodes[gateway], run.nodes[trigger.node], trigger.values)
+            instantiate(run, root, run.nodes[gateway], run.nodes[begun], trigger.values)
+        elif met >= 0:
+            collect(run, root, run.nodes[begun], met, trigger.values)
         else:
-            track = run.new_track(root, trigger.node)
+            track = run.new_track(root, begun)
             run.number_visit(track)
             run.complete(track, run.node(track), trigger.values)
         if not run.step.outcome:
             listen(run, root)
         return True
     root.variables.update(trigger.values)
+    wrong = program.shape.problem(trigger.values) if program.shape is not None else ""
     for node in program.starts[program.id]:
-        run.enqueue(run.new_track(root, node))
+        track = run.new_track(root, node)
+        if wrong:
+            # Its caller was told "accepted", by a caller's older knowledge or by a call activity: it is not lost.
+            run.number_visit(track)
+            run.incident(track, Fault(MISTYPED, f"start of '{program.id}': {wrong}"))
+        else:
+            run.enqueue(track)
     listen(run, root)
     if root.live == 0 and program.triggered:
         track = run.new_track(root, program.triggered[0])
@@ -147,9 +168,10 @@ def _fire(run: Run, trigger: Trigger) -> bool:
         node = run.node(holder)
     else:
         node = run.nodes[node_id]
-    if trigger.kind == "message":
-        learn(run, node, index, trigger)
+    fresh = learn(run, node, index, trigger) if trigger.kind == "message" else None
     run.meet(holder, node, trigger.wait, trigger)
+    if fresh:
+        wait_by(run, fresh)
     return True
 
 
@@ -175,6 +197,16 @@ def _report(run: Run, trigger: Trigger) -> bool:
     return True
 
 
+def _lacking(run: Run, trigger: Trigger) -> bool:
+    """Said of an effect that was handed out and cannot begin; it waits on, and nothing changes but the history."""
+    track_id, _, rest = trigger.wait.partition(":")
+    node_id, _, visit = rest.rpartition(":")
+    track = run.state.track(track_id)
+    if track is not None and track.state is TrackState.WORKING and track.node == node_id and str(track.visit) == visit:
+        run.record("lacking", node_id, trigger.cause)
+    return True
+
+
 # --- triggers for an incident ------------------------------------------------------------------------------------
 
 
@@ -183,16 +215,16 @@ def _retry(run: Run, trigger: Trigger) -> bool:
     found = _incident(run, trigger)
     if found is None:
         return False
-    track, code = found
+    track, code, kept = found
     node = run.node(track)
     run.record("retried", node.id)
-    if code in (FAILURE, SEALED):
+    if code in (FAILURE, SEALED, UNAVAILABLE):
         track.local = None
         run.visit(track, again=True)
         return True
     run.number_visit(track)
     if code == OUTPUT:
-        run.complete(track, node, {})
+        run.complete(track, node, kept)
     elif code == FLOW:
         run.go_on(track, node)
     else:
@@ -205,7 +237,7 @@ def _resolve(run: Run, trigger: Trigger) -> bool:
     found = _incident(run, trigger)
     if found is None:
         return False
-    track, code = found
+    track, code, _ = found
     node = run.node(track)
     run.number_visit(track)
     run.record("resolved", node.id)
@@ -221,16 +253,18 @@ def _resolve(run: Run, trigger: Trigger) -> bool:
     return True
 
 
-def _incident(run: Run, trigger: Trigger) -> tuple[Track, str] | None:
-    """The token whose incident the trigger names and the incident's code; the incident is closed."""
+def _incident(run: Run, trigger: Trigger) -> tuple[Track, str, dict[str, object]] | None:
+    """The token whose incident the trigger names, the incident's code, and the results that could not be bound; the
+    incident is closed."""
     track = run.state.track(parse_wait_id(trigger.wait)[0])
     if track is None or track.incident is None or trigger.wait not in track.waits:
         return None
     code = track.incident.code
     if track.waits[trigger.wait].kind != "incident":
         return None
+    kept = track.waits[trigger.wait].gathered or {}
     run.withdraw(track, (trigger.wait,))
-    return track, code
+    return track, code, kept
 
 
 # --- what came too late ------------------------------------------------------------------------------------------
@@ -256,6 +290,7 @@ _APPLY: Mapping[str, Apply] = {
     "job": _fire,
     "done": _report,
     "failed": _report,
+    "lacking": _lacking,
     "child": _fire,
     "error": _report,
     "escalation": _report,

@@ -34,9 +34,10 @@ def arm_definitions(
     repeat: bool = False,
     visit: int = 0,
     occurrence: int = 0,
+    met: int = -1,
 ) -> bool:
-    """Every event definition of `node` is armed for the holder; a scope says in which `visit`. False: a timer among
-    them has no occurrence (R0)."""
+    """Every event definition of `node`, but the one that was `met` already, is armed for the holder; a scope says in
+    which `visit`. False: a timer among them has no occurrence (R0)."""
     if isinstance(holder, Track):
         owner, visit = holder.id, holder.visit
     else:
@@ -46,6 +47,8 @@ def arm_definitions(
         group, repeat = "", False
     fires = True
     for index, definition in enumerate(node.definitions):
+        if index == met:
+            continue
         wait = wait_id(owner, node.id, index, visit, occurrence)
         if isinstance(definition, Timer):
             value = run.evaluate(definition.value, seen_by(run, holder), f"timer of '{node.id}'")
@@ -59,7 +62,10 @@ def arm_definitions(
                 key = key_of(run, holder, definition)
                 run.arm(holder, node.id, wait, ArmedWait("message", key=key), group, repeat)
                 continue
-            keys = keys_to_wait_by(run, seen_by(run, holder), definition)
+            keys = keys_to_wait_by(run, seen_by(run, holder), node, definition)
+            if not keys:
+                run.arm(holder, node.id, wait, ArmedWait("unkeyed"), group, repeat)
+                continue
             if node.gathers:
                 del keys[1:]  # each wait of such a node is one thing that must occur
             races = group if group or repeat or len(keys) == 1 else f"{owner}:{visit}:{node.id}"

@@ -6,12 +6,15 @@ It has one routine for each entry that must never be made in two ways: `withdraw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
+from gobpm_ray.core import shapes
 from gobpm_ray.core.faults import one_line
 from gobpm_ray.core.operands import Binding, Operand
 from gobpm_ray.core.program import Program, ProgramNode
+from gobpm_ray.core.secrets import NO_VEIL, veil_of
 from gobpm_ray.core.state import (
     SCOPE_OWNER,
     ArmedWait,
@@ -26,12 +29,16 @@ from gobpm_ray.core.state import (
 from gobpm_ray.core.step import Arm, Call, HistoryEntry, HistoryEvent, Step, TaskRow
 from gobpm_ray.core.variables import merged, owner
 from gobpm_ray.errors import BrokenInvariant, ExpressionError, GobpmError
+from gobpm_ray.secret import Secret
 
 _T = TypeVar("_T")
 
 
 class Books:
-    __slots__ = ("arms", "born", "calls", "changed", "epoch", "nodes", "now", "program", "stale", "state", "step")
+    __slots__ = (
+        *("arms", "born", "calls", "changed", "data", "epoch", "nodes", "now"),
+        *("program", "stale", "state", "step", "veil"),
+    )
 
     def __init__(self, program: Program, state: InstanceState, now_ms: int, epoch: int) -> None:
         self.program = program
@@ -41,6 +48,8 @@ class Books:
         self.changed = self.step.changed
         self.now = now_ms
         self.epoch = epoch
+        self.data: Mapping[str, object] = {}
+        """What the data stores held when the step began; one that nobody has written is null."""
         self.arms: dict[str, Arm] = {}
         self.calls: dict[str, Call] = {}
         self.born: set[str] = set()
@@ -48,8 +57,14 @@ class Books:
         self.stale = False
         """Data has changed under armed conditions: they are to be asked before the next token moves."""
 
+        self.veil = NO_VEIL
+        """What is to be hidden, as far as it was known before the step and has come in with its triggers."""
+
     def close(self) -> Step:
         """The step, its books balanced."""
+        if self.veil and self.step.sends:
+            # Whoever receives a secret has it as one.
+            self.step.sends = [replace(send, values=self._marked(send.values)) for send in self.step.sends]
         self.step.arms = list(self.arms.values())
         self.step.calls = list(self.calls.values())
         return self.step
@@ -91,9 +106,12 @@ class Books:
         group: str = "",
         repeat: bool = False,
         task: TaskRow | None = None,
+        joins: str = "",
     ) -> None:
         """A new wait, held by the commit of this step: a token's, or a scope's for its event sub-processes."""
         holder.waits[wait] = armed
+        if task is not None and self.veil:
+            task = replace(task, secrets=tuple(n for n, value in task.inputs.items() if self.veil.tells(n, value)))
         if isinstance(holder, Track):
             part, owner, scope = f"t{holder.id}", holder.id, self.state.scope(holder.scope)
         else:
@@ -114,6 +132,7 @@ class Books:
             group=group,
             repeat=repeat,
             task=task,
+            joins=joins,
         )
 
     def race_group(self, track: Track, node: ProgramNode) -> str:
@@ -158,6 +177,29 @@ class Books:
         self.arm(track, track.node, wait, ArmedWait("incident"))
         self.record("incident", track.node, cause)
 
+    # --- secrets -----------------------------------------------------------------------------------------------------
+
+    def bring(self, values: Mapping[str, object], marked: Sequence[str]) -> None:
+        """Values have come in: those that are marked are the instance's secrets from now on, and what comes under the
+        name of one is hidden with it."""
+        self._keep_secret(marked)
+        self.veil = self.veil.joined(veil_of(self.program.process, values, marked=self.state.head.secrets))
+        self._note_secrets(values)
+
+    def _note_secrets(self, values: Mapping[str, object]) -> None:
+        """A secret is one under another name too, also when the first has got another value."""
+        declared = self.program.process.secrets
+        self._keep_secret(n for n, value in values.items() if n not in declared and self.veil.tells(n, value))
+
+    def _keep_secret(self, names: Iterable[str]) -> None:
+        head = self.state.head
+        if fresh := [name for name in names if name not in head.secrets]:
+            head.secrets = sorted({*head.secrets, *fresh})
+            self.changed.add("h")
+
+    def _marked(self, values: dict[str, object]) -> dict[str, object]:
+        return {name: Secret(value) if self.veil.tells(name, value) else value for name, value in values.items()}
+
     # --- outward -----------------------------------------------------------------------------------------------------
 
     def call(self, call: Call) -> None:
@@ -198,12 +240,57 @@ class Books:
         seen = dict(variables)
         mapped: dict[str, object] = {}
         for binding in bindings:
-            value = self.evaluate(binding.source, seen, f"{use} mapping '{binding.target}'")
+            shown = {**seen, **self.stored(binding.stores)} if binding.stores else seen
+            value = self.evaluate(binding.source, shown, f"{use} mapping '{binding.target}'")
             mapped[binding.target] = seen[binding.target] = value
+            if binding.stores and self.veil.texts:
+                self._note_secrets({binding.target: value})
+        return mapped
+
+    # --- data stores -------------------------------------------------------------------------------------------------
+
+    def stored(self, names: Sequence[str]) -> dict[str, object]:
+        """The values of data stores, as the step has left them so far."""
+        written = self.step.writes
+        found: dict[str, object] = {}
+        for name in names:
+            if name in written:
+                found[name] = written[name]
+                continue
+            self.step.reads.add(name)
+            value = found[name] = self.data.get(name)
+            if isinstance(value, Secret):
+                # Written by somebody whose secret it is: it stays one, whatever it is called here.
+                found[name] = value.reveal()
+                self.bring({name: found[name]}, (name,))
+        return found
+
+    def map_out(self, node: ProgramNode, variables: Mapping[str, object]) -> dict[str, object]:
+        """As `map` of a node's outputs, with those for data stores written there; all of it, or none of it."""
+        seen = dict(variables)
+        mapped: dict[str, object] = {}
+        writes: dict[str, object] = {}
+        for binding in node.outputs:
+            # A later mapping reads what an earlier one has written: both are one step.
+            shown = {**seen, **self.stored(binding.stores)} if binding.stores else seen
+            shown = {**shown, **{name: writes[name] for name in binding.stores if name in writes}} if writes else shown
+            value = self.evaluate(binding.source, shown, f"output mapping '{binding.target}'")
+            if binding.store is None:
+                mapped[binding.target] = seen[binding.target] = value
+            else:
+                shapes.require_fit(binding.store, value)
+                writes[binding.store.name] = value
+        if node.mapped is not None:
+            node.mapped.require(mapped, f"output mapping of '{node.id}'")
+        self.step.writes.update(writes)
+        for name in writes:
+            self.record("stored", node.id, name)
         return mapped
 
     def assign(self, scope_id: str, values: Mapping[str, object]) -> None:
         """Each variable has its value, in the nearest scope that has it, else in the root."""
+        if self.veil.texts:
+            self._note_secrets(values)
         for name, value in values.items():
             scope = owner(self.state, scope_id, name)
             scope.variables[name] = value
@@ -220,4 +307,6 @@ class Books:
 
     def inputs(self, track: Track) -> dict[str, object]:
         """What a callable is given: the mapped inputs, without a mapping everything that the token sees."""
-        return dict(track.local) if track.local is not None else merged(self.state, track)
+        if track.local is None or ((node := self.node(track)).properties and not node.inputs):
+            return merged(self.state, track)
+        return dict(track.local)

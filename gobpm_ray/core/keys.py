@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from gobpm_ray.errors import InvalidPayload
@@ -29,17 +29,45 @@ def message_key(name: str, key: object = None) -> str:
     return canonical_key(name, first) + "".join(f"{PROPERTY}{each}={value}" for each, value in named.items())
 
 
-def properties_of(key: str) -> dict[str, str]:
-    """What the sender named behind the canonical key."""
+READ = "!"
+"""Before the name of a property that its sender did not name and the payload says: it contradicts and does not
+route."""
+
+
+def properties_of(key: str, *, read: bool = True) -> dict[str, str]:
+    """What stands behind the canonical key: named by the sender or, if `read`, by the payload."""
     if PROPERTY not in key:
         return {}
-    pairs = (each.partition("=") for each in key.split(PROPERTY)[1:])
-    return {name: value for name, _, value in pairs}
+    pairs = (each.partition("=") for each in key.split(PROPERTY)[1:] if read or not each.startswith(READ))
+    return {name.removeprefix(READ): value for name, _, value in pairs}
+
+
+def with_read(key: str, said: Mapping[str, str]) -> str:
+    """The key of a message with what its payload says of properties that its sender did not name."""
+    named = properties_of(key)
+    return key + "".join(f"{PROPERTY}{READ}{name}={value}" for name, value in said.items() if name not in named)
+
+
+def together_text(names: Iterable[str]) -> bytes:
+    """The messages that begin a conversation together with the one whose start's row this is, as the store keeps it."""
+    return PROPERTY.join(names).encode()
+
+
+def began_by(name: str, key: str, together: str = "") -> tuple[str, ...]:
+    """The canonical keys of the conversation that a message begins, under its own name and under those of `together`
+    (`together_text`); by its name alone it begins none."""
+    keys, by_name = routes(key), canonical_key(name)
+    if keys[0] == by_name:
+        return ()
+    names = together.split(PROPERTY) if together else []
+    others = [canonical_key(other) + each.removeprefix(by_name) for other in names for each in keys]
+    return tuple(dict.fromkeys((*keys, *others)))
 
 
 def routes(key: str) -> list[str]:
     """The canonical keys that a message of this key is looked for under, the one that it is parked by first."""
     base, *named = key.split(PROPERTY)
+    named = [each for each in named if not each.startswith(READ)]
     if not named:
         return [base]
     head = base[: base.index(SEPARATOR, base.index(SEPARATOR) + 1) + 1]
@@ -52,8 +80,10 @@ def learnt_text(properties: Mapping[str, str]) -> str:
 
 
 def _property(name: object) -> str:
-    if not isinstance(name, str) or "=" in name:
-        raise InvalidPayload(f"correlation property {str(name)[:80]!r}: expected a name without '='")
+    if not isinstance(name, str) or "=" in name or name.startswith(READ):
+        raise InvalidPayload(
+            f"correlation property {str(name)[:80]!r}: expected a name without '=' that does not begin with {READ!r}"
+        )
     return _checked(name, "correlation property")
 
 

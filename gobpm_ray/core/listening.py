@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from gobpm_ray.core.arming import arm_definitions, arm_next, occurred
 from gobpm_ray.core.faults import LISTENING
+from gobpm_ray.core.shapes import opened
 from gobpm_ray.core.state import SCOPE_OWNER, TrackState
 from gobpm_ray.errors import BrokenInvariant, GobpmError
 from gobpm_ray.model.elements import StartEvent
@@ -75,7 +76,7 @@ def begin(run: Run, scope: Scope, node: ProgramNode, values: dict[str, object]) 
     """A token of the scope hosts the event sub-process, and inside it one has passed the start event."""
     host = run.new_track(scope, node.scope)
     run.number_visit(host)
-    inside = run.open_scope(host, node.scope, {})
+    inside = run.open_scope(host, node.scope, opened(run.program.declared.get(node.scope), {}))
     host.child = inside.id
     host.state = TrackState.HOSTING
     track = run.new_track(inside, node.id)

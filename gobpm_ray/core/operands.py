@@ -99,6 +99,20 @@ class Binding:
 
     target: str
     source: Operand
+    stores: tuple[str, ...] = ()
+    """Data stores whose values the source sees."""
+    store: StoreShape | None = None
+    """The data store that is the target, of an output that writes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreShape:
+    """A data store as a process declares it."""
+
+    name: str
+    capacity: int = 0
+    check: Callable[[object], str] | None = None
+    """The value -> '' or what is wrong with it."""
 
 
 def whole_number(value: object) -> int | None:

@@ -7,14 +7,15 @@ and which family executes each; it knows nothing of an instance, and whether the
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from gobpm_ray.calendar.durations import add_duration, parse_duration
-from gobpm_ray.core import wiring
+from gobpm_ray.core import shapes, wiring
 from gobpm_ray.core.keys import message_key, signal_key
 from gobpm_ray.core.nodes import ITERATIONS, family_of
 from gobpm_ray.core.nodes.family import Dehydratable, Family
@@ -31,10 +32,12 @@ from gobpm_ray.core.operands import (
     Operand,
     Property,
     Signal,
+    StoreShape,
     Terminate,
     Timer,
 )
 from gobpm_ray.core.reachability import upstream
+from gobpm_ray.core.shapes import Shape
 from gobpm_ray.core.state import Track
 from gobpm_ray.errors import ExpressionError, GobpmError, InvalidModel
 from gobpm_ray.expressions import compile_expression, compile_script
@@ -43,21 +46,18 @@ from gobpm_ray.model.elements import (
     Activity,
     BoundaryEvent,
     CancelDefinition,
-    CatchEvent,
+    Choice,
     CompensateDefinition,
-    ComplexGateway,
     ConditionalDefinition,
     CorrelationProperty,
     CustomTask,
-    EndEvent,
     ErrorDefinition,
     EscalationDefinition,
+    Event,
     EventBasedGateway,
     EventDefinition,
-    ExclusiveGateway,
     Expression,
     FlowNode,
-    InclusiveGateway,
     LinkDefinition,
     Loop,
     MessageDefinition,
@@ -74,6 +74,8 @@ from gobpm_ray.model.elements import (
     WorkTask,
 )
 from gobpm_ray.model.elements import Mapping as ModelMapping
+
+_T = TypeVar("_T")
 
 
 class Decider(Protocol):
@@ -145,6 +147,16 @@ class ProgramNode:
     """Inclusive and complex joins: incoming flow -> the nodes from which a token can still come by it."""
     pinned: int = 0
     """Call activities: the newest version of the called process when this one was deployed; 0: there was none."""
+    properties: tuple[Binding, ...] = ()
+    """An activity's own variables, with their first values."""
+    writes: bool = False
+    """Some output goes into a data store."""
+    needs: Shape | None = None
+    """What its mapped inputs must be."""
+    results: Shape | None = None
+    """What its results must be before they are mapped."""
+    mapped: Shape | None = None
+    """What its output mappings must give."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +183,12 @@ class Program:
     """Who has the decisions that business rule tasks evaluate."""
     thresholds: Mapping[str, int] = field(default_factory=dict)
     """Elements with a dehydration threshold of their own -> ms."""
+    shape: Shape | None = None
+    """What the variables of a start must be."""
+    declared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Scope -> its own variables, with their first values as JSON."""
+    stores: tuple[str, ...] = ()
+    """The data stores whose values a step may ask for, or change."""
 
     def at(self, track: Track) -> ProgramNode | None:
         """The node that the token stands at: for a round of an iterating activity, the body alone."""
@@ -212,6 +230,10 @@ class _Compiler:
         self.decisions = decisions
         self.compensable = wiring.compensable(process)
         self.problems: list[Problem] = []
+        self.shapes = shapes.Shapes(process)
+        self.stores: dict[str, StoreShape] = {}
+        self.used: dict[str, None] = {}
+        """Data stores that some mapping names."""
         self.incoming: defaultdict[str, list[str]] = defaultdict(list)
         for flow in process.flows.values():
             self.incoming[flow.target].append(flow.id)
@@ -223,6 +245,8 @@ class _Compiler:
         for element in process.nodes.values():
             if isinstance(element, BoundaryEvent):
                 attached[element.attached_to].append(element.id)
+        self.stores = self.store_shapes()
+        shape = self.shaped(process, lambda: self.shapes.start())
         nodes = {element.id: self.node(element, tuple(attached[element.id])) for element in process.nodes.values()}
         thresholds = self.thresholds()
         if self.problems:
@@ -251,7 +275,27 @@ class _Compiler:
             undoers=MappingProxyType(wiring.undoers(process)),
             decisions=self.decisions,
             thresholds=MappingProxyType(thresholds),
+            shape=shape,
+            declared=MappingProxyType(shapes.declared(process)),
+            stores=tuple(self.used),
         )
+
+    def store_shapes(self) -> dict[str, StoreShape]:
+        found = {}
+        for store in self.process.stores:
+            made = self.shaped(self.process, lambda store=store: shapes.store_shape(store))  # type: ignore[misc]
+            found[store.name] = made or StoreShape(store.name, store.capacity)
+        return found
+
+    def shaped(self, element: FlowNode | Process, make: Callable[[], _T | None]) -> _T | None:
+        """What `make` gives; a type that cannot be checked is a problem of the element."""
+        try:
+            return make()
+        except GobpmError as error:
+            message = f"data of a type that cannot be checked: {error}"
+            if not any(message in problem.message for problem in self.problems):
+                self.problem(element, f"'{element.id}' has {message}")
+            return None
 
     def thresholds(self) -> dict[str, int]:
         found = {}
@@ -277,7 +321,7 @@ class _Compiler:
         )
 
     def node(self, element: FlowNode, boundaries: tuple[str, ...]) -> ProgramNode:
-        default = element.default if isinstance(element, ExclusiveGateway | InclusiveGateway | ComplexGateway) else ""
+        default = element.default if isinstance(element, Choice) else ""
         outgoing = tuple(
             self.flow(self.process.flows[flow], default) for flow in element.outgoing if self.known(element, flow)
         )
@@ -298,10 +342,6 @@ class _Compiler:
         if isinstance(element, ScriptTask) and _statements(element, element.script):
             script = self.statements(element)
         definitions = tuple(self.definition(element, definition) for definition in _definitions(element))
-        if wiring.gathers(element) and isinstance(element, StartEvent) and element.scope in ("", self.process.id):
-            # What has occurred would have to be kept somewhere before there is an instance.
-            why = "starts a process by several events that must all occur, which is not supported"
-            self.problem(element, f"{element.type} '{element.id}' {why}")
         compensation = wiring.compensation(self.process, boundaries)
         link = wiring.link(self.process, element)
         if not link and isinstance(element, ThrowEvent) and any(isinstance(named, Link) for named in definitions):
@@ -332,6 +372,11 @@ class _Compiler:
             watcher=self.watcher(element),
             upstream=MappingProxyType(upstream(self.process, self.incoming, element)),
             pinned=self.pins.get(element.id, 0),
+            properties=tuple(_constant(*each) for each in self.shapes.properties(element).items()),
+            writes=any(mapping.to_store for mapping in element.outputs),
+            needs=self.shaped(element, lambda: self.shapes.inputs(element)),
+            results=self.shaped(element, lambda: self.shapes.results(element)),
+            mapped=self.shaped(element, lambda: self.shapes.mapped(element)),
         )
         loop = element.loop if isinstance(element, Activity) else None
         return made if loop is None else self.iterating(made, loop)
@@ -361,6 +406,11 @@ class _Compiler:
             script=None,
             job=False,
             body=body,
+            properties=(),
+            writes=False,
+            needs=None,
+            results=None,
+            mapped=None,
         )
 
     def watcher(self, element: FlowNode) -> Family | None:
@@ -430,10 +480,13 @@ class _Compiler:
         return Property(written.name, path, data)
 
     def bindings(self, element: FlowNode, what: str, mappings: tuple[ModelMapping, ...]) -> tuple[Binding, ...]:
-        return tuple(
-            Binding(mapping.target, self.operand(element, f"{what} '{mapping.target}'", mapping.source))
-            for mapping in mappings
-        )
+        return tuple(self.binding(element, what, mapping) for mapping in mappings)
+
+    def binding(self, element: FlowNode, what: str, mapping: ModelMapping) -> Binding:
+        source = self.operand(element, f"{what} '{mapping.target}'", mapping.source)
+        store = self.stores.get(mapping.target, StoreShape(mapping.target)) if mapping.to_store else None
+        self.used.update(dict.fromkeys(mapping.stores if store is None else (*mapping.stores, store.name)))
+        return Binding(mapping.target, source, mapping.stores, store)
 
     def operand(self, element: FlowNode | SequenceFlow, use: str, expression: Expression) -> Operand:
         text = expression.text
@@ -452,12 +505,16 @@ class _Compiler:
             self.problem(element, f"'{element.id}' has a script that cannot be read: {error}")
             return None
 
-    def problem(self, element: FlowNode | SequenceFlow, message: str) -> None:
+    def problem(self, element: FlowNode | SequenceFlow | Process, message: str) -> None:
         self.problems.append(Problem("uncompilable", element.id, " ".join(message.split()), element.line))
 
 
+def _constant(name: str, text: str) -> Binding:
+    return Binding(name, Operand(text, lambda _variables, _now: json.loads(text)))
+
+
 def _definitions(element: FlowNode) -> tuple[EventDefinition, ...]:
-    if isinstance(element, StartEvent | EndEvent | CatchEvent | ThrowEvent | BoundaryEvent):
+    if isinstance(element, Event):
         return element.definitions
     if isinstance(element, ReceiveTask):
         return (element.message,)

@@ -82,8 +82,10 @@ class Run(Books):
                     ENDLESS_LOOP,
                     f"passed {self.limit} nodes in one step without a wait: an endless loop at '{node.id}'",
                 )
-            if node.inputs:
-                track.local = self.map(node.inputs, visible(self.state, track), "input")
+            if node.inputs or node.properties:
+                track.local = self.map((*node.properties, *node.inputs), visible(self.state, track), "input")
+                if node.needs is not None:
+                    node.needs.require(track.local, f"input of '{node.id}'")
             node.family.enter(self, track, node)
             if node.boundaries and not again and track.state in _PARKED:
                 for boundary in node.boundaries:
@@ -127,8 +129,13 @@ class Run(Books):
     def complete(self, track: Track, node: ProgramNode, values: Mapping[str, object]) -> None:
         """The node is done with these results: they are bound, it is recorded, and the token goes on."""
         try:
+            if node.results is not None:
+                node.results.require(values, f"result of '{node.id}'")
             if node.outputs:
-                self.assign(track.scope, self.map(node.outputs, visible(self.state, track, values), "output"))
+                seen = visible(self.state, track, values)
+                # Each in its own way: most outputs have nothing to do with data stores and types.
+                plain = node.mapped is None and not node.writes
+                self.assign(track.scope, self.map(node.outputs, seen, "output") if plain else self.map_out(node, seen))
             elif values:
                 self.assign(track.scope, values)
         except GobpmError as error:
@@ -137,6 +144,9 @@ class Run(Books):
             track.local = {**(track.local or {}), **values}
             track.attempt = None
             self.incident(track, error, OUTPUT)
+            if node.results is not None:
+                # Beside the mapped inputs, from which they could not be told any more.
+                next(wait for wait in track.waits.values() if wait.kind == "incident").gathered = dict(values)
             return
         self.go_past(track, node)
 

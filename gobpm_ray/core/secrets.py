@@ -1,9 +1,10 @@
 """What must not be seen: the values of a process's secret variables, wherever they turn up.
 
-A process names its secret variables (`Process.secrets`). Their values are stored and computed with like any other; what
-is shown, told or logged goes through a `Veil`, which hides a secret variable's value by its name, and any text that
-contains one of these values by the value: a secret that was mapped to another name, or is quoted by an error, is hidden
-as well. It knows no store and no format.
+A process names its secret variables (`Process.secrets`), and whoever hands a value in may mark it
+(`gobpm_ray.secret.Secret`): the instance then knows that name too (`Head.secrets`). Their values are stored and
+computed with like any other; what is shown, told or logged goes through a `Veil`, which hides a secret variable's value
+by its name, and any text that contains one of these values by the value: a secret that was mapped to another name, or
+is quoted by an error, is hidden as well. It knows no store and no format.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from dataclasses import dataclass, field
 from gobpm_ray.core.state import InstanceState
 from gobpm_ray.core.step import Step
 from gobpm_ray.model.elements import Process
+from gobpm_ray.secret import HIDDEN
 
-HIDDEN = "***"
 SHORTEST = 4
 """A text this short is found everywhere by chance: it is hidden by its variable's name alone."""
 
@@ -39,6 +40,19 @@ class Veil:
             text = text.replace(secret, HIDDEN)
         return text
 
+    def tells(self, name: str, value: object) -> bool:
+        """Whoever is shown this variable is shown something that is to be hidden."""
+        return name in self.names or self._in(value)
+
+    def _in(self, value: object) -> bool:
+        if isinstance(value, str):
+            return any(secret in value for secret in self.texts)
+        if isinstance(value, Mapping):
+            return any(self._in(item) for item in value.values())
+        if isinstance(value, list | tuple):
+            return any(self._in(item) for item in value)
+        return value is not None and not isinstance(value, bool) and str(value) in self.texts
+
     def value(self, value: object) -> object:
         if isinstance(value, str):
             return self.text(value)
@@ -60,9 +74,9 @@ class Veil:
 NO_VEIL = Veil()
 
 
-def veil_of(process: Process, *sources: Mapping[str, object]) -> Veil:
-    """What the process's secrets hide, given the variables in which their values stand."""
-    names = frozenset(process.secrets)
+def veil_of(process: Process, *sources: Mapping[str, object], marked: Iterable[str] = ()) -> Veil:
+    """What the process's secrets hide, and the variables that are `marked`, given those in which their values stand."""
+    names = frozenset(process.secrets).union(marked)
     if not names:
         return NO_VEIL
     found = {text for values in sources for name in names & values.keys() for text in _texts(values[name])}
@@ -71,10 +85,11 @@ def veil_of(process: Process, *sources: Mapping[str, object]) -> Veil:
 
 def veil_of_state(process: Process, state: InstanceState) -> Veil:
     """Given all that is loaded of an instance."""
-    if not process.secrets:
+    if not (process.secrets or state.head.secrets):
         return NO_VEIL
     local = (track.local for track in state.tracks.values() if track.local)
-    return veil_of(process, *(scope.variables for scope in state.scopes.values()), *local)
+    scopes = (scope.variables for scope in state.scopes.values())
+    return veil_of(process, *scopes, *local, marked=state.head.secrets)
 
 
 def conceal(step: Step, veil: Veil) -> None:

@@ -6,9 +6,16 @@ later occurrences of a cycle. A message or signal start stays armed (`repeat`); 
 A message start's key is its *name alone*, whatever correlation key the event declares: the key's expression reads an
 instance's variables, and there is none yet. Routing therefore looks a message up under two canonical keys, its own and
 `message_key(name)`: the first wakes a conversation, the second starts one (M50).
+
+Where several messages must all come (a parallel multiple start event, the arms of a parallel event-based gateway), each
+of them starts the instance, which waits for the others. The wait of such a start event says which one it is for
+(`event#index`): the instance must not wait for that one again.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
 
 from gobpm_ray.calendar.timers import arm_timer, rearm
 from gobpm_ray.core.arming import timer_wait
@@ -17,9 +24,12 @@ from gobpm_ray.core.program import Program
 from gobpm_ray.core.state import ArmedWait, parse_wait_id, wait_id
 from gobpm_ray.core.step import Arm
 from gobpm_ray.errors import GobpmError, InvalidTimer
+from gobpm_ray.model.elements import EventBasedGateway
 
 OWNER = "@"
 """Stands in the place of the track."""
+NUMBER = "#"
+"""Before the index of the definition that a parallel multiple start event was begun by."""
 
 
 def start_arms(program: Program, now_ms: int) -> list[tuple[Arm, ArmedWait]]:
@@ -37,10 +47,34 @@ def start_arms(program: Program, now_ms: int) -> list[tuple[Arm, ArmedWait]]:
                 if timer is not None:
                     armed.append(_held(wait, timer_wait(timer)))
             elif isinstance(definition, Message):
-                armed.append(_held(wait, ArmedWait("message", key=definition.plain)))
+                held, waiting = _held(wait, ArmedWait("message", key=definition.plain))
+                named = f"{node_id}{NUMBER}{index}" if program.nodes[node_id].gathers else node_id
+                armed.append((replace(held, node=named, together=_together(program, node_id, definition)), waiting))
             elif isinstance(definition, Signal):
                 armed.append(_held(wait, ArmedWait("signal", key=definition.key)))
     return armed
+
+
+def begun_at(program: Program, named: str) -> tuple[str, int]:
+    """The start event (or arm, or task) and the index of its definition that a start trigger names; -1: any of them."""
+    if named in program.nodes:
+        return named, -1
+    node_id, _, index = named.rpartition(NUMBER)
+    return node_id, int(index)
+
+
+def _together(program: Program, node_id: str, definition: Message) -> tuple[str, ...]:
+    """The names of the other messages that the instance will wait for."""
+    node = program.nodes[node_id]
+    gateway = program.instantiating.get(node_id, "")
+    if node.gathers:
+        nodes = [node]
+    elif gateway and cast(EventBasedGateway, program.nodes[gateway].element).parallel:
+        nodes = [program.nodes[flow.target] for flow in program.nodes[gateway].outgoing]
+    else:
+        return ()
+    names = (each.name for one in nodes for each in one.definitions if isinstance(each, Message))
+    return tuple(dict.fromkeys(name for name in names if name != definition.name))
 
 
 def next_start_arm(wait: str, fired: ArmedWait, now_ms: int) -> tuple[Arm, ArmedWait] | None:

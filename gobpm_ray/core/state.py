@@ -46,7 +46,8 @@ class ArmedWait:
     """One armed wait as the core needs it later: what ends with the track, and how a cycle goes on."""
 
     kind: str
-    """timer | message | signal | task | job | child | conditional | incident"""
+    """timer | message | signal | task | job | child | conditional | incident; unkeyed: a message that will be waited
+    for as soon as one of its correlation properties is known"""
     deadline: int | None = None
     """Absolute, business clock; computed once when armed."""
     cycle: str = ""
@@ -116,7 +117,8 @@ class Track:
     visit: int = 0
     """Number of this visit of a node, from `Head.visits`: unique in the instance, so wait ids are never reused."""
     flow: str = ""
-    """The sequence flow it arrived by."""
+    """The sequence flow it arrived by. Where a process waits for the rest of the events that begin it: which came
+    first (a parallel event-based gateway's flow, the index of a start event's definition)."""
     parent: str = ""
     """The track that forked it; one step of lineage, never a chain (D7)."""
     wakes: int = 0
@@ -175,6 +177,8 @@ class Head:
     """Armed conditional waits. None: a change of data costs nothing. More than are loaded: it needs the rest."""
     keys: dict[str, str] = field(default_factory=dict)
     """Correlation properties that messages have taught it, each set once (M49)."""
+    secrets: list[str] = field(default_factory=list)
+    """Variables that are secret in this instance, beside those that its process names."""
 
 
 @dataclass(slots=True)

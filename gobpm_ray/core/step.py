@@ -22,16 +22,17 @@ TriggerKind = Literal[
     "child",
     "done",
     "failed",
+    "lacking",
     "retry",
     "resolve",
     "cancel",
     "set",
     "conditional",
 ]
-"""`task` and `job`: completions from outside. `done` and `failed`: the report of an effect that this host ran itself;
-they
-never pass the store's inbox. `retry` and `resolve` are addressed to an incident's wait; `cancel` and `set` to the
-instance. `conditional` is made by the core itself, when a change of data has made a condition true."""
+"""`task` and `job`: completions from outside. `done` and `failed`: the report of an effect that this host ran itself,
+`lacking` that it cannot begin yet; they never pass the store's inbox. `retry` and `resolve` are addressed to an
+incident's wait; `cancel` and `set` to the instance. `conditional` is made by the core itself, when a change of
+data has made a condition true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class Trigger:
     values: dict[str, object] = field(default_factory=dict)
     """start: variables; message, signal, task, job, done, resolve: outputs; set: variables."""
     node: str = ""
-    """start: the start event, '' for the none start. failed: unused."""
+    """start: the start event, '' for the none start; of one that collects several events `event#index`. failed:
+    unused."""
     code: str = ""
     """error, escalation: the code, of a job (`wait` is the job's) or of a callable. child: the error code that left the
     called instance, '' when it completed; `cause` "terminated" when it was cancelled."""
@@ -56,6 +58,8 @@ class Trigger:
     """failed: one line that a person can read."""
     key: str = ""
     """message, and a start by one: its key as it was sent."""
+    secrets: tuple[str, ...] = ()
+    """Names of values that are marked secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class Arm:
 
     wait: str
     kind: str
-    """timer | message | signal | task | job | child | conditional | incident"""
+    """timer | message | signal | task | job | child | conditional | incident | unkeyed"""
     node: str
     """The element that waits, for people: the catch event, boundary event, task or gateway arm."""
     track: str
@@ -81,6 +85,12 @@ class Arm:
     """A match leaves it armed (non-interrupting message and signal boundaries). Timers never repeat: the core arms
     the next occurrence as a wait of its own."""
     task: TaskRow | None = None
+    joins: str = ""
+    """A wait that is held already: this one is in the same race as it (`group` if it was in none), and takes the place
+    of an unkeyed one."""
+    together: tuple[str, ...] = ()
+    """Of a process's start by one of several messages that must all come: the names of the others. A key that begins
+    the conversation begins it for them too, so that the second message starts no instance of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,8 @@ class TaskRow:
     """Jobs only."""
     retries: str = ""
     """Jobs only: the policy, evaluated when the job is created (`gobpm_ray.calendar.retries`)."""
+    secrets: tuple[str, ...] = ()
+    """Names of inputs that lists do not show."""
     inputs: dict[str, object] = field(default_factory=dict)
     """Mapped inputs, as they were when it was created. Without mappings a person is shown nothing, and a worker gets
     what the task's token saw."""
@@ -166,8 +178,10 @@ HistoryEvent = Literal[
     "overtaken",
     "sealed",
     "failed",
+    "lacking",
     "uncaught",
     "unreadable",
+    "stored",
     "ended",
 ]
 
@@ -182,9 +196,10 @@ class HistoryEntry:
     """node: the flow node that completed, once per completion: this is what `trace` lists."""
     detail: str = ""
     """started: the delivery that did it (a throw's names its instance); woken: the trigger's kind; incident: the cause;
-    failed: why an attempt failed that is to be repeated;
+    failed: why an attempt failed that is to be repeated; lacking: what it cannot begin for want of;
     uncaught: the escalation that nobody caught; unreadable: why a boundary's or event sub-process's condition could not
-    be evaluated after a change of data; ended: the outcome. Never a payload."""
+    be evaluated after a change of data; stored: the data store that the node wrote; ended: the outcome. Never a
+    payload."""
 
 
 @dataclass(slots=True)
@@ -204,6 +219,10 @@ class Step:
     history: list[HistoryEntry] = field(default_factory=list)
     overtaken: list[Trigger] = field(default_factory=list)
     """Triggers whose wait an earlier one had ended: messages go back to routing, the rest end visibly."""
+    reads: set[str] = field(default_factory=set)
+    """Data stores whose values something in the step was computed from."""
+    writes: dict[str, object] = field(default_factory=dict)
+    """Data store -> its new value."""
     learnt: bool = False
     """The instance knows more correlation properties than before (`Head.keys`)."""
     outcome: Literal["", "completed", "terminated"] = ""

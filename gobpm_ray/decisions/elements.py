@@ -9,6 +9,7 @@ from gobpm_ray.model.elements import Expression
 
 HitPolicy = Literal["UNIQUE", "FIRST", "PRIORITY", "ANY", "COLLECT", "RULE ORDER", "OUTPUT ORDER"]
 Aggregation = Literal["", "SUM", "COUNT", "MIN", "MAX"]
+IterationKind = Literal["for", "some", "every"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +48,138 @@ class DecisionTable:
     aggregation: Aggregation = ""
 
 
+# --- other boxed expressions (DMN 10.2.1, 10.2.2) ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A named part: of a context, or an argument of an invocation."""
+
+    name: str
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Each entry sees those before it; the value is `result`, without one the entries by name."""
+
+    entries: tuple[Entry, ...]
+    result: Body | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A boxed list."""
+
+    items: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A list of contexts, written as a table."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Body, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A call of the function that `function` names, its arguments by name."""
+
+    function: str
+    arguments: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    parameters: tuple[str, ...]
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    condition: Body
+    then: Body
+    otherwise: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """`for`, `some` and `every`: `body` for each item of `domain`, bound to `variable`."""
+
+    kind: IterationKind
+    variable: str
+    domain: Body
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    domain: Body
+    condition: Body
+
+
+Body = (
+    DecisionTable
+    | Expression
+    | Context
+    | Sequence
+    | Relation
+    | Invocation
+    | Function
+    | Conditional
+    | Iteration
+    | Filter
+)
+
+# --- what a file declares ----------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`variable` is the name under which the decisions that require it see its value."""
+    """`variable` is the name under which the decisions that require it see its value, `knows` the ids of the knowledge
+    models and services that it may call."""
 
     id: str
     name: str
-    body: DecisionTable | Expression
+    body: Body
     variable: str = ""
     requires: tuple[str, ...] = ()
+    knows: tuple[str, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeModel:
+    """A business knowledge model: a function with a name, and what it may call itself."""
+
+    id: str
+    name: str
+    function: Function
+    variable: str = ""
+    knows: tuple[str, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A decision service: asked like a decision, or called like a function. `inputs` are the names of the input data
+    and then of the input decisions, which it is given; `given` the ids of the latter, which it does not evaluate."""
+
+    id: str
+    name: str
+    outputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    variable: str = ""
     line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionFile:
-    """The decisions of one DMN document, by id, in document order."""
+    """What one DMN document declares, by id, in document order."""
 
     name: str
     decisions: dict[str, Decision] = field(default_factory=dict)
+    models: dict[str, KnowledgeModel] = field(default_factory=dict)
+    services: dict[str, Service] = field(default_factory=dict)

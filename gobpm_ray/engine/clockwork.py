@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from gobpm_ray.engine.amounts import Moment, Span, after, moment
-from gobpm_ray.engine.reading import Reading
+from gobpm_ray.engine.shapes import Shapes
 from gobpm_ray.errors import InputError, LimitReached
 from gobpm_ray.runtime.ports import Quiet
 
 QUIET_TIMEOUT_S = 60.0
 
 
-class Clockwork(Reading):
+class Clockwork(Shapes):
     """See the module's docstring."""
 
     def wait_quiet(self, timeout: float = QUIET_TIMEOUT_S) -> Quiet:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gobpm_ray.checkpoint.rows import shown_payload
 from gobpm_ray.core.keys import PROPERTY
 from gobpm_ray.runtime.ports import DeadRow
 
@@ -29,7 +30,7 @@ class DeadLetter:
 
 def dead_letter(row: DeadRow) -> DeadLetter:
     key = row.key.rpartition(_SEPARATOR)[2].partition(PROPERTY)[0].removeprefix("=")
-    payload = row.payload.decode(errors="replace")
+    payload = shown_payload(row.payload)
     return DeadLetter(row.id, row.kind, row.name, key, row.reason, row.at, row.accepted, payload)
 
 

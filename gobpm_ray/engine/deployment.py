@@ -11,16 +11,19 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gobpm_ray.checkpoint.rows import start_timer_row
+from gobpm_ray.core.keys import together_text
 from gobpm_ray.core.program import Program, compile_process
 from gobpm_ray.core.starts import start_arms
-from gobpm_ray.core.state import ArmedWait
+from gobpm_ray.core.state import ArmedWait, parse_wait_id
 from gobpm_ray.core.step import Arm
+from gobpm_ray.engine.data_stores import declare_stores
 from gobpm_ray.engine.sources import DMN, Package, Rules
 from gobpm_ray.engine.views import Deployed, WaitView
 from gobpm_ray.errors import InvalidModel, UnregisteredCallable
 from gobpm_ray.model.elements import LITERAL, CallActivity, DecisionTask, Process, WorkTask
+from gobpm_ray.runtime.correlating import declare_correlations
 from gobpm_ray.runtime.ports import ArmRow, Store
-from gobpm_ray.runtime.programs import decision_pin, load_elements, write_job_nodes, write_pins
+from gobpm_ray.runtime.programs import decision_pin, load_elements, write_job_nodes, write_pins, write_secrets
 from gobpm_ray.settings import Settings
 
 
@@ -39,14 +42,20 @@ def deploy_packages(
     registered: Collection[str],
     job_nodes: frozenset[str],
     rules: Iterable[Rules] = (),
+    secrets: Collection[str] = (),
 ) -> list[Deployed]:
     """Every package is stored and its start events armed; or nothing is, and an InputError says why. `rules` are stored
     before: an instance that starts at once finds its decisions."""
     now, rules = store.now(), list(rules)
     ready = [_prepare(store, package, settings, registered, job_nodes, now) for package in packages]
-    _refuse_shared_ids(store, {each.package.process.id for each in ready}, {each.decision_id for each in rules})
+    decided = {each.decision_id for each in rules}
+    _refuse_shared_ids(store, {each.package.process.id for each in ready}, decided)
+    for prepared in ready:
+        _refuse_called_decisions(store, prepared.package.process, decided)
     for each in rules:
         store.deploy(each.decision_id, each.document, [])
+    for prepared in ready:
+        write_secrets(store, prepared.package.process.id, secrets)
     deployed = [_write(store, each) for each in ready]
     for prepared, one in zip(ready, deployed, strict=True):
         # When all of them are there: what is called may be deployed together with who calls it, before or after.
@@ -66,6 +75,19 @@ def _refuse_shared_ids(store: Store, processes: set[str], decisions: set[str]) -
     for process_id in sorted(processes):
         if (there := store.definition(process_id)) is not None and there.document.startswith(DMN):
             raise InvalidModel(f"process '{process_id}': a decision of this id is deployed; the process needs another")
+
+
+def _refuse_called_decisions(store: Store, process: Process, decisions: set[str]) -> None:
+    """A decision is no process: nothing would ever run in the called instance."""
+    for node in process.nodes.values():
+        if isinstance(node, CallActivity) and node.called.language == LITERAL:
+            called = node.called.text.strip()
+            there = None if called in decisions else store.definition(called)
+            if called in decisions or (there is not None and there.document.startswith(DMN)):
+                raise InvalidModel(
+                    f"process {process.id}: callActivity '{node.id}' calls '{called}', which is a decision: "
+                    f"a business rule task evaluates it"
+                )
 
 
 def _prepare(
@@ -95,12 +117,16 @@ def _write(store: Store, ready: _Ready) -> Deployed:
     process = ready.package.process
     # Before the definition: an instance that starts at once must find it.
     write_job_nodes(store, process.id, ready.jobs)
+    declare_stores(store, process)
+    declare_correlations(store, process)
     version, created = store.deploy(process.id, ready.package.document, [_row(*start) for start in ready.starts])
     return Deployed(
         process_id=process.id,
         version=version,
         created=created,
-        starts=tuple(WaitView(arm.wait, arm.node, arm.kind, arm.deadline, arm.key) for arm, _ in ready.starts),
+        starts=tuple(
+            WaitView(arm.wait, parse_wait_id(arm.wait)[1], arm.kind, arm.deadline, arm.key) for arm, _ in ready.starts
+        ),
         plain_start=bool(ready.program.starts[process.id]),
     )
 
@@ -146,5 +172,5 @@ def _row(arm: Arm, armed: ArmedWait) -> ArmRow:
         key=arm.key,
         deadline=arm.deadline or 0,
         repeat=arm.repeat,
-        row=start_timer_row(armed.cycle, armed.anchor, armed.index) if timer else b"",
+        row=start_timer_row(armed.cycle, armed.anchor, armed.index) if timer else together_text(arm.together),
     )

@@ -14,7 +14,6 @@ from typing import Any
 from gobpm_ray.calendar.retries import parse_retries
 from gobpm_ray.checkpoint import rows
 from gobpm_ray.core.faults import one_line
-from gobpm_ray.core.secrets import HIDDEN
 from gobpm_ray.core.step import HistoryEntry
 from gobpm_ray.engine.amounts import Span, after
 from gobpm_ray.engine.base import checked_delivery, encoded, new_id
@@ -22,6 +21,7 @@ from gobpm_ray.engine.clockwork import Clockwork
 from gobpm_ray.engine.views import Job, Started, TaskInfo
 from gobpm_ray.errors import GobpmError, InputError, LockLost
 from gobpm_ray.runtime.ports import JobVerb, JobView
+from gobpm_ray.secret import HIDDEN
 from gobpm_ray.settings import SECOND
 
 MOST_JOBS = 1_000
@@ -78,7 +78,9 @@ class Jobs(Clockwork):
     def complete_job(
         self, job: Job | str, outputs: Mapping[str, Any] | None = None, *, id: str | None = None
     ) -> Started:
-        """The job is done; `outputs` become variables. UnknownTask, LockLost."""
+        """The job is done; `outputs` become variables. UnknownTask, LockLost, Mistyped."""
+        found = self._info(job)
+        self._check_result(found.process_id, found.process_version, found.node, outputs)
         return self._report("job", job, encoded(outputs, f"job {_name(job)}"), id)
 
     def bpmn_error(
@@ -171,7 +173,7 @@ class Jobs(Clockwork):
         if not isinstance(job, Job):
             return text
         try:
-            return self._veil(job.process_id, job.process_version, job.inputs).text(text)
+            return self._veil(job.process_id, job.process_version, job.inputs, job.secrets).text(text)
         except GobpmError as unreadable:
             # Which of its inputs are secret nobody can tell: then none of it is told.
             return f"{HIDDEN} (its process cannot be read: {unreadable})"
@@ -194,6 +196,7 @@ def job_of(view: JobView) -> Job:
         name=row.name,
         retries=row.retries,
         inputs=row.inputs,
+        secrets=row.secrets,
     )
 
 

@@ -15,6 +15,7 @@ from gobpm_ray.core.keys import message_key, signal_key
 from gobpm_ray.core.nodes.custom import imported, register
 from gobpm_ray.engine.amounts import Span, after
 from gobpm_ray.engine.base import checked_delivery, checked_instance_id, encoded, new_id
+from gobpm_ray.engine.data_stores import DataStores
 from gobpm_ray.engine.dead_letters import DeadLetter, dead_letter, replayed_id
 from gobpm_ray.engine.deployment import deploy_packages
 from gobpm_ray.engine.populations import Populations
@@ -23,24 +24,35 @@ from gobpm_ray.engine.sources import Package, Rules, Source, decisions, packages
 from gobpm_ray.engine.views import Deployed, Started
 from gobpm_ray.errors import InputError, UnknownProcess
 from gobpm_ray.runtime.callables import Work, callable_row
-from gobpm_ray.runtime.ports import Accepted
+from gobpm_ray.runtime.ports import Accepted, StartRow
 from gobpm_ray.runtime.programs import ELEMENTS, is_decision
 
 if TYPE_CHECKING:
+    from gobpm_ray.runtime.first_leg import FirstLegs
     from gobpm_ray.store.verify import Report
 
+PARKED_FROM = 8
+"""Fewer starts in one call are not worth the compilation of their process."""
 
-class Operations(Populations):
+
+class Operations(Populations, DataStores):
     """The engine's whole door, over any store."""
 
+    _first_legs: FirstLegs | None = None
+
     # --- processes
-    def deploy(self, *sources: Source, job_nodes: Collection[str] = ()) -> list[Deployed]:
+    def deploy(
+        self, *sources: Source, job_nodes: Collection[str] = (), secrets: Collection[str] = ()
+    ) -> list[Deployed]:
         """Store every executable process of files, documents, models or builders, and arm their start events; and
         before them, every decision of DMN files.
 
         All of them are read, validated and compiled before the first write. The newest version that already has the
         same document stays as it is. `job_nodes`: service and send tasks that wait for a worker whatever is
-        registered."""
+        registered. `secrets`: variables that nobody is shown, beside those that the models name; they stay secret in
+        later versions."""
+        if isinstance(secrets, str):
+            raise InputError(f"deploy: secrets={secrets!r}: expected several names, such as [{secrets!r}]")
         _ = self.store
         found: list[Package] = []
         rules: list[Rules] = []
@@ -50,7 +62,10 @@ class Operations(Populations):
                 found += packages(source)[0]
             else:
                 rules += decided
-        deployed = deploy_packages(self.store, self.settings, found, self.registered(), frozenset(job_nodes), rules)
+        topics, jobs = self.registered(), frozenset(job_nodes)
+        deployed = deploy_packages(self.store, self.settings, found, topics, jobs, rules, secrets)
+        self._untyped.difference_update((each.process_id, 0) for each in deployed)
+        self._first_legs = None
         self._settle()
         return deployed
 
@@ -86,11 +101,13 @@ class Operations(Populations):
         """Accept the start of an instance at its plain start event; `version` 0: the newest, `id`: its id, if it shall
         be yours.
 
-        UnknownProcess; InputError for an id that is taken. The same `delivery_id` (or, without one, the same `id`)
+        UnknownProcess; Mistyped for variables that are not of the types that the process declares; InputError for an id
+        that is taken. The same `delivery_id` (or, without one, the same `id`)
         again is answered as a duplicate with the first one's instance."""
         row = self._start_row(process_id, variables, version, business_key, id, delivery_id)
         try:
             self._refuse_decision(process_id)
+            self._check_start(process_id, version, variables)
             accepted = self._surely(lambda: self.store.start(*row), ours=id is None and delivery_id is None)
         except UnknownProcess:
             known = [name for name, _ in self.processes()]
@@ -101,12 +118,31 @@ class Operations(Populations):
     def start_many(
         self, process_id: str, each: Iterable[Mapping[str, Any] | None], *, version: int = 0
     ) -> list[Started]:
-        """One instance for each set of variables, pipelined; each is accepted for itself."""
+        """One instance for each set of variables, pipelined; each is accepted for itself. Those that wait after their
+        first leg are written as waiting at once (`Settings.park_at_start`)."""
+        each = list(each)
         rows = [self._start_row(process_id, variables, version, "", None, None) for variables in each]
         self._refuse_decision(process_id)
-        accepted = self.store.start_many(rows)
+        self._check_start(process_id, version, *each)
+        accepted = self._started(rows)
         self._settle()
         return [_receipt(answer) for answer in accepted]
+
+    def _started(self, rows: Sequence[StartRow]) -> list[Accepted]:
+        store = self.store
+        if len(rows) < PARKED_FROM or not (self.settings.park_at_start and store.durable):
+            return store.start_many(rows)
+        legs = self._first_legs
+        if legs is None:
+            # What makes commits is no part of a client that starts none in bulk.
+            from gobpm_ray.runtime.first_leg import FirstLegs
+
+            legs = self._first_legs = FirstLegs(store, self.settings, self._programs)
+        return legs.start_many(rows)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._first_legs = None
 
     def _refuse_decision(self, process_id: str) -> None:
         """UnknownProcess: the id is a decision's. An id never changes from one to the other, so it is asked once."""
@@ -126,7 +162,7 @@ class Operations(Populations):
         business_key: str,
         instance_id: str | None,
         delivery_id: str | None,
-    ) -> tuple[str, int, str, str, str, bytes]:
+    ) -> StartRow:
         if not isinstance(version, int) or version < 0:
             raise InputError(f"process {process_id}: version {version!r}: expected a whole number, 0 for the newest")
         chosen = new_id() if instance_id is None else checked_instance_id(instance_id)
@@ -208,9 +244,11 @@ class Operations(Populations):
         """Complete a task (exact id, or the oldest open one of a node id); `outputs` become variables.
 
         `user` '' acts as an operator. `strict`: it must have been claimed; None: as the engine's
-        `strict_tasks` says. UnknownTask, or one of four TaskRefused
+        `strict_tasks` says. UnknownTask, Mistyped, or one of four TaskRefused
         (H58), by which nothing changes."""
-        task_id = self.task(task).id
+        found = self.task(task)
+        task_id = found.id
+        self._check_result(found.process_id, found.process_version, found.node, outputs)
         strictly = self.settings.strict_tasks if strict is None else strict
         values = encoded(outputs, f"task {task}")
         delivery = _delivery(id)

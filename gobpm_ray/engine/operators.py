@@ -83,7 +83,10 @@ class Operators(Jobs):
         return Repaired(len(found), tuple(done), tuple(refused))
 
     def set(self, instance_id: str, values: Mapping[str, Any]) -> Started:
-        """Write variables of the instance's root scope; UnknownInstance, InputError when it has ended."""
+        """Write variables of the instance's root scope; UnknownInstance, Mistyped, InputError when it has ended."""
+        record = self.store.instance(instance_id)
+        if record is not None:
+            self._check_set(record.process_id, record.process_version, values)
         return self._deliver(instance_id, "set", "", values)
 
     def cancel(self, instance_id: str) -> Started:

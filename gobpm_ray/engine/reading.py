@@ -11,6 +11,7 @@ from typing import Literal
 from actors.registry import supervisor_is_alive, take_census
 from gobpm_ray.checkpoint import rows
 from gobpm_ray.core.secrets import Veil, veil_of
+from gobpm_ray.core.step import TaskRow
 from gobpm_ray.engine.base import Base
 from gobpm_ray.engine.instance_views import instance_view
 from gobpm_ray.engine.views import ENDED, Fact, IncidentView, InstanceView, TaskInfo, Top
@@ -176,14 +177,16 @@ class Reading(Base):
                 return
 
     def _task_info(self, view: TaskView) -> TaskInfo:
-        info = _task_info(view)
+        row = rows.read_task_row(view.row, f"task {view.id}")
+        info = _task_info(view, row)
         if not info.inputs:
             return info
-        return replace(info, inputs=self._veil(view.process_id, view.process_version, info.inputs).values(info.inputs))
+        veil = self._veil(view.process_id, view.process_version, info.inputs, row.secrets)
+        return replace(info, inputs=veil.values(info.inputs))
 
-    def _veil(self, process_id: str, version: int, values: Mapping[str, object]) -> Veil:
-        """What the process's secrets hide, of what such values say."""
-        return veil_of(self._programs.get(process_id, version).process, values)
+    def _veil(self, process_id: str, version: int, values: Mapping[str, object], marked: Sequence[str]) -> Veil:
+        """What the process's secrets hide, and those that are marked, of what such values say."""
+        return veil_of(self._programs.get(process_id, version).process, values, marked=marked)
 
     # --- incidents, facts, population
     def incidents(
@@ -275,8 +278,7 @@ def unknown_process(process_id: str, version: int, known: Sequence[str]) -> Unkn
     return UnknownProcess(f"process {process_id}{which}: not deployed ({deployed})")
 
 
-def _task_info(view: TaskView) -> TaskInfo:
-    row = rows.read_task_row(view.row, f"task {view.id}")
+def _task_info(view: TaskView, row: TaskRow) -> TaskInfo:
     return TaskInfo(
         id=view.id,
         instance_id=view.instance_id,
@@ -299,6 +301,7 @@ def _task_info(view: TaskView) -> TaskInfo:
         retries=row.retries,
         failures=view.failures,
         cause=view.cause,
+        process_version=view.process_version,
     )
 
 

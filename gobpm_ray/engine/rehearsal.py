@@ -102,6 +102,8 @@ class Rehearsal:
             if not refusals:
                 where = ", ".join(map(name_of, files)) or "what is run"
                 raise UnknownProcess(f"process {named}: no executable process of this id in {where}")
+        for store, value in self.scenario.data.items():
+            self.engine.set_data_store(store, value)
         for part in self.parts:
             if part.deployed is not None and part.deployed.plain_start:
                 self._start(part, part.deployed)
@@ -240,6 +242,9 @@ class Rehearsal:
                     engine.resolve(instance_id, body.node, body.outputs)
             case steps.SetVariables():
                 engine.set(self._main().instance_id, body.values)
+            case steps.SetData():
+                for store, value in body.values.items():
+                    engine.set_data_store(store, value)
             case steps.Cancel():
                 engine.cancel(self._main().instance_id)
             case steps.Suspend():
@@ -283,6 +288,10 @@ class Rehearsal:
         raise UnknownInstance("nothing has started yet")
 
     def _expect(self, expected: steps.Expect) -> None:
+        for store, value in (expected.data or {}).items():
+            held = plain(self.engine.data_store(store).value)
+            if held != plain(value):
+                raise Unmet(f"expected data store {store} to hold {value!r}, it holds {held!r}")
         try:
             view = self._main()
         except UnknownInstance:

@@ -25,7 +25,7 @@ START_OF_TIME_MS = 1_767_225_600_000
 MAX_STEPS = 10_000
 
 
-_INSIDE = {"advance": "duration", "set": "values"}
+_INSIDE = {"advance": "duration", "set": "values", "data": "values"}
 """Steps whose value is the content itself and not a table of named fields."""
 
 _JOB_STEPS = (Job, JobError, JobFailure, JobEscalation)
@@ -47,6 +47,8 @@ class Scenario:
 
     process: str = ""
     variables: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What data stores hold before anything is started."""
     now_ms: int = START_OF_TIME_MS
     steps: tuple[Step, ...] = ()
     max_steps: int = MAX_STEPS
@@ -68,14 +70,15 @@ class _File(BaseModel):
 
     process: str = ""
     variables: dict[str, Any] = Field(default_factory=dict)
+    data: dict[str, Any] = Field(default_factory=dict)
     now: Any = None
     steps: list[Any] = Field(default_factory=list)
     max_steps: int = Field(default=MAX_STEPS, ge=1)
 
-    @field_validator("variables", "steps", "process", mode="before")
+    @field_validator("variables", "data", "steps", "process", mode="before")
     @classmethod
     def _nothing_is_empty(cls, value: object, info: Any) -> object:
-        return {"variables": {}, "steps": [], "process": ""}[info.field_name] if value is None else value
+        return {"variables": {}, "data": {}, "steps": [], "process": ""}[info.field_name] if value is None else value
 
 
 def load_scenario(path: Path | str) -> Scenario:
@@ -111,6 +114,7 @@ def read_scenario(raw: object, source: str = "scenario") -> Scenario:
     return Scenario(
         process=file.process,
         variables=file.variables,
+        data=file.data,
         now_ms=_moment(file.now, source),
         steps=steps,
         max_steps=file.max_steps,

@@ -146,6 +146,12 @@ class SetVariables(_Body):
     values: dict[str, Any]
 
 
+class SetData(_Body):
+    """An operator writes data stores."""
+
+    values: dict[str, Any]
+
+
 class Cancel(_Empty):
     pass
 
@@ -182,6 +188,8 @@ class Expect(_Body):
     """Nodes that wait, each of them; an empty list: nothing waits."""
     variables: dict[str, Any] | None = None
     """These variables have these values; others may stand beside them."""
+    data: dict[str, Any] | None = None
+    """These data stores hold these values."""
     completed: bool | tuple[str, ...] | None = None
     """Nodes that were completed; or true and false for the instance itself."""
 
@@ -212,6 +220,7 @@ Body = (
     | Retry
     | Resolve
     | SetVariables
+    | SetData
     | Cancel
     | Suspend
     | Resume
@@ -235,6 +244,7 @@ KINDS: dict[str, type[Body]] = {
     "retry": Retry,
     "resolve": Resolve,
     "set": SetVariables,
+    "data": SetData,
     "cancel": Cancel,
     "suspend": Suspend,
     "resume": Resume,

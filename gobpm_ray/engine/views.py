@@ -80,6 +80,7 @@ class TaskInfo:
     """Jobs: attempts that failed and are to be repeated."""
     cause: str = ""
     """Jobs: of the last of these."""
+    process_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,10 @@ class Job:
     """Of the last of these."""
     name: str = ""
     retries: str = ""
-    inputs: Mapping[str, object] = field(default_factory=dict)
+    inputs: Mapping[str, object] = field(default_factory=dict, repr=False)
+    """Secrets included: whoever logs a job does not log them."""
+    secrets: tuple[str, ...] = ()
+    """Names of inputs that are secret."""
 
     @property
     def attempt(self) -> int:
@@ -125,7 +129,7 @@ class WaitView:
     id: str
     node: str
     kind: str
-    """timer | message | signal | task | job | incident"""
+    """timer | message | signal | task | job | incident; unkeyed: for a message whose correlation is not known yet"""
     deadline_ms: int | None = None
     key: str = ""
 
@@ -169,6 +173,28 @@ class HistoryView:
     at_ms: int
     node: str = ""
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DataStoreView:
+    """What a data store of the engine holds, and what is declared of it."""
+
+    name: str
+    version: int
+    """Another one for every write; 0: nobody has written it."""
+    written_ms: int
+    """Business time."""
+    written_by: str
+    """The instance; '' : an operator, or nobody."""
+    bytes: int
+    hidden: bool
+    """There is a secret in it: `value` is never shown."""
+    capacity: int
+    type: str
+    declared_by: str
+    """The process that declares it, of several the one deployed last; '' : none."""
+    value: object = None
+    """Of `data_store` alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from gobpm_ray.errors import ExpressionError
+
+if TYPE_CHECKING:
+    from gobpm_ray.expressions.budget import Run
 
 
 class Compiled(Protocol):
@@ -39,8 +42,13 @@ class CompiledTests(Protocol):
         """Whether the input passes; ExpressionError names the tests and the reason."""
         ...
 
+    def holds_within(self, value: object, variables: Mapping[str, object], run: Run) -> bool:
+        """The same as a part of something larger, on its budget."""
+        ...
+
 
 Compiler = Callable[[str], Compiled]
+TestsCompiler = Callable[[str, frozenset[str]], CompiledTests]
 ScriptCompiler = Callable[[str], CompiledScript]
 
 # A language's module is imported when its first text is compiled: lark alone would cost every import 50 ms.
@@ -97,10 +105,11 @@ def compile_script(text: str, language: str) -> CompiledScript:
 
 
 @lru_cache(maxsize=8_192)
-def compile_unary_tests(text: str) -> CompiledTests:
-    """FEEL's unary tests (a cell of a decision table), ready to ask; ExpressionError as for expressions."""
-    compiler = cast("Callable[[str], CompiledTests]", _load("gobpm_ray.expressions.feel.unary:compile_unary_tests"))
-    return compiler(text)
+def compile_unary_tests(text: str, functions: frozenset[str] = frozenset()) -> CompiledTests:
+    """FEEL's unary tests (a cell of a decision table), ready to ask; ExpressionError as for expressions. `functions`
+    are names that the variables will bind to functions."""
+    compiler = cast("TestsCompiler", _load("gobpm_ray.expressions.feel.unary:compile_unary_tests"))
+    return compiler(text, functions)
 
 
 def detect_language(text: str, declared: str | None, default: str = "feel") -> tuple[str, str]:

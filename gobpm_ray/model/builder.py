@@ -23,7 +23,8 @@ from types import TracebackType
 from gobpm_ray.errors import InvalidModel
 from gobpm_ray.model import draft as drafts
 from gobpm_ray.model.cursor import Cursor, HandlerCursor, SubProcessCursor
-from gobpm_ray.model.draft import Draft, Mappings, Operand, Timer, after, at_date, every
+from gobpm_ray.model.data import DataStore, Type, item_type
+from gobpm_ray.model.draft import Draft, Mappings, Messages, Operand, Stored, Timer, after, at_date, declare, every
 from gobpm_ray.model.elements import BoundaryEvent, Expression, Process, StartEvent, SubProcess
 from gobpm_ray.model.validate import require_valid
 
@@ -33,6 +34,7 @@ __all__ = [
     "Operand",
     "ProcessBuilder",
     "ScopeBuilder",
+    "Stored",
     "SubProcessCursor",
     "Timer",
     "after",
@@ -53,7 +55,7 @@ class ScopeBuilder:
         id: str | None = None,
         *,
         timer: Timer | None = None,
-        message: str | None = None,
+        message: Messages | None = None,
         key: drafts.Key | None = None,
         signal: str | None = None,
         error: str | None = None,
@@ -67,8 +69,10 @@ class ScopeBuilder:
     ) -> Cursor:
         """A start event: by naming the process, or by a timer, message or signal. Of an event sub-process also by an
         error or escalation (code '' takes any), a condition or a compensation; `interrupting` ends what else is there.
-        """
-        self._draft.refuse_key(self._scope, key)
+        `parallel_multiple`: all must come; of several messages that begin a process the first makes an instance, which
+        waits for the others by their `key`."""
+        if not parallel_multiple:
+            self._draft.refuse_key(self._scope, key)
         begun = drafts.definitions(
             timer=timer,
             message=message,
@@ -91,6 +95,20 @@ class ScopeBuilder:
             parallel_multiple=parallel_multiple,
         )
 
+    def data(
+        self,
+        name: str,
+        type: Type = None,
+        *,
+        initial: object = None,
+        collection: bool = False,
+        id: str | None = None,
+    ) -> None:
+        """A data object: the variable of this name in this scope, which lives as long as the scope. `type`: what it may
+        hold (`xsd:int`, a Python type, a pydantic model, a JSON schema), `collection`: a list of that; `initial`: its
+        first value, as JSON has it."""
+        declare(self._draft, self._scope, name, "dataObject", type, initial, collection, id)
+
     def at(self, node_id: str) -> Cursor:
         """The place behind an element that was added before. Raises `InvalidModel` if there is none."""
         return Cursor(self._draft, self._draft.scope_of(node_id), node_id)
@@ -106,7 +124,7 @@ class ScopeBuilder:
         id: str | None = None,
         *,
         timer: Timer | None = None,
-        message: str | None = None,
+        message: Messages | None = None,
         key: drafts.Key | None = None,
         signal: str | None = None,
         error: str | None = None,
@@ -196,11 +214,23 @@ class EventSubProcessBuilder(ScopeBuilder):
 class ProcessBuilder(ScopeBuilder):
     """Builds one process; see the module's text."""
 
-    def __init__(self, id: str, name: str = "", *, executable: bool = True, secrets: Iterable[str] = ()) -> None:
-        """`secrets`: variables whose values nobody is shown, wherever they turn up."""
+    def __init__(
+        self, id: str, name: str = "", *, executable: bool = True, secrets: Iterable[str] = (), variables: Type = None
+    ) -> None:
+        """`secrets`: variables whose values nobody is shown, wherever they turn up. `variables`: what all of a start's
+        variables together must be, a pydantic model or a JSON schema."""
         if not id:
             raise InvalidModel("a process needs an id")
         super().__init__(Draft(id, name, executable, tuple(secrets)), id)
+        if variables is not None:
+            declare(self._draft, id, "", "dataInput", variables)
+
+    def store(self, name: str, type: Type = None, *, capacity: int = 0, collection: bool = False) -> None:
+        """What a data store of the engine may hold, as far as this process is concerned; `capacity`: how many entries.
+        One that is only named in a mapping (`Stored`) holds anything."""
+        if capacity < 0 or not name:
+            raise InvalidModel(f"data store {name!r}: expected a name, and a capacity of 0 or more")
+        self._draft.stores[name] = DataStore(name, capacity, item_type(type, collection=collection))
 
     def build(self) -> Process:
         """The process, validated. Raises `InvalidModel`: one line for the first problem, and all in `problems`."""

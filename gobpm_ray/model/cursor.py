@@ -6,13 +6,15 @@ expression, `"=..."` is FEEL and other text a constant.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from gobpm_ray.errors import InvalidModel
 from gobpm_ray.model import draft as drafts
-from gobpm_ray.model.draft import Mappings, Timer
+from gobpm_ray.model.data import DataKind, Type, item_type
+from gobpm_ray.model.draft import Mappings, Messages, Timer
 from gobpm_ray.model.elements import (
     CatchEvent,
     ComplexGateway,
@@ -21,8 +23,10 @@ from gobpm_ray.model.elements import (
     ExclusiveGateway,
     Expression,
     InclusiveGateway,
+    MessageDefinition,
     MultiInstance,
     ParallelGateway,
+    ReceiveTask,
     StandardLoop,
     SubProcess,
     ThrowEvent,
@@ -62,6 +66,43 @@ class Cursor(Steps):
         it the engine's `dehydration_threshold_ms` counts."""
         self._draft.change(self.node_id, dehydration_threshold=threshold)
         return self
+
+    def returns(self, type: Type = None, /, **named: Type) -> Self:
+        """What the element just added gives: `type` is all of its results together (a pydantic model, a JSON schema),
+        `named` single ones. Who completes it with other data is refused; a callable's is an incident."""
+        self._declare("dataOutput", type, named)
+        return self
+
+    def takes(self, type: Type = None, /, **named: Type) -> Self:
+        """What the mapped inputs of the element just added must be; others are an incident before it begins."""
+        self._declare("dataInput", type, named)
+        return self
+
+    def carries(self, type: Type) -> Self:
+        """What the message that the element just added waits for must bring; another payload is an incident there, with
+        what it brought."""
+        item = item_type(type)
+        node = self._draft.nodes[self.node_id]
+        if isinstance(node, ReceiveTask):
+            self._draft.change(self.node_id, message=replace(node.message, item=item))
+            return self
+        definitions = getattr(node, "definitions", ())
+        if not any(isinstance(each, MessageDefinition) for each in definitions):
+            raise InvalidModel(f"'{self.node_id}' waits for no message, so none has a type there")
+        typed = tuple(replace(e, item=item) if isinstance(e, MessageDefinition) else e for e in definitions)
+        self._draft.change(self.node_id, definitions=typed)
+        return self
+
+    def property(self, name: str, type: Type = None, *, initial: object = None, collection: bool = False) -> Self:
+        """A property of the activity just added: its own variable, as long as it lasts."""
+        drafts.declare(self._draft, self.node_id, name, "property", type, initial, collection)
+        return self
+
+    def _declare(self, kind: DataKind, type: Type, named: Mapping[str, Type]) -> None:
+        if type is not None:
+            drafts.declare(self._draft, self.node_id, "", kind, type)
+        for name, each in named.items():
+            drafts.declare(self._draft, self.node_id, name, kind, each)
 
     # --- the activity just added ---
 
@@ -211,7 +252,7 @@ class Cursor(Steps):
         id: str | None = None,
         *,
         timer: Timer | None = None,
-        message: str | None = None,
+        message: Messages | None = None,
         key: drafts.Key | None = None,
         signal: str | None = None,
         conditional: str | Expression | None = None,

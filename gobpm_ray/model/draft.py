@@ -6,6 +6,7 @@ It knows how a builder's arguments become model values. It validates nothing but
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
@@ -14,19 +15,19 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gobpm_ray.errors import InvalidModel
+from gobpm_ray.model.data import DataElement, DataKind, DataStore, Type, in_order, item_type, type_problem
 from gobpm_ray.model.elements import (
+    LITERAL,
     CancelDefinition,
+    Choice,
     CompensateDefinition,
-    ComplexGateway,
     ConditionalDefinition,
     CorrelationProperty,
     ErrorDefinition,
     EscalationDefinition,
     EventDefinition,
-    ExclusiveGateway,
     Expression,
     FlowNode,
-    InclusiveGateway,
     LinkDefinition,
     Mapping,
     MessageDefinition,
@@ -38,12 +39,28 @@ from gobpm_ray.model.elements import (
     literal,
 )
 
+_WORD = re.compile(r"[^\W\d]\w*")
+
 Operand = str | Expression
 """`"=..."` is FEEL, any other text a constant; an `Expression` is itself."""
-Mappings = Dict[str, Operand] | None
-"""Variable -> the operand whose value it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A data store of the engine, in a mapping: as an input's source what it holds (or `expression`, which sees that by
+    the store's name), as an output's target where the value goes."""
+
+    name: str
+    expression: str | Expression | None = None
+    """In the words of `condition`: text is FEEL."""
+
+
+Mappings = Dict[Any, Operand | Stored] | None
+"""Variable (a text; or, of outputs, a `Stored`) -> the operand whose value it takes."""
 Key = Operand | Dict[str, Operand]
 """One correlation key, or several by name: a message is routed by any of them."""
+Messages = str | Sequence[str]
+"""A message's name, or those of several, all correlated by the key."""
 Timer = str | timedelta | datetime | TimerDefinition
 """A text's kind is read off it: `P...` a duration, `R...` or five fields a cycle, else a date; an expression is a
 duration. `after`, `at_date` and `every` say it where that guess is wrong."""
@@ -106,8 +123,23 @@ def condition(value: str | Expression, language: str) -> Expression:
     return Expression(text[1:].strip(), "feel") if text.startswith("=") else Expression(text, language)
 
 
-def mappings(given: Dict[str, Operand] | None) -> tuple[Mapping, ...]:
-    return tuple(Mapping(target, operand(source)) for target, source in (given or {}).items())
+def mappings(given: Mappings) -> tuple[Mapping, ...]:
+    return tuple(_mapping(target, source) for target, source in (given or {}).items())
+
+
+def _mapping(target: str | Stored, source: Operand | Stored) -> Mapping:
+    """A data store that is written is seen by what is written into it."""
+    if not isinstance(target, str | Stored):
+        raise InvalidModel(f"mapping: {target!r}: expected the name of a variable, or a data store")
+    stores = tuple(dict.fromkeys(each.name for each in (source, target) if isinstance(each, Stored)))
+    if isinstance(source, Stored):
+        read = source.name if _WORD.fullmatch(source.name) else f"`{source.name}`"
+        value = Expression(read) if source.expression is None else condition(source.expression, "feel")
+    else:
+        value = operand(source)
+    if not isinstance(target, Stored):
+        return Mapping(target, value, stores)
+    return Mapping(target.name, value, stores if value.language != LITERAL else (), True)
 
 
 def timer_definition(value: Timer) -> TimerDefinition:
@@ -125,7 +157,7 @@ def timer_definition(value: Timer) -> TimerDefinition:
 def definitions(
     *,
     timer: Timer | None = None,
-    message: str | None = None,
+    message: Messages | None = None,
     key: Key | None = None,
     signal: str | None = None,
     error: str | None = None,
@@ -141,7 +173,7 @@ def definitions(
     if timer is not None:
         found.append(timer_definition(timer))
     if message is not None:
-        found.append(message_definition(message, key))
+        found.extend(message_definition(name, key) for name in ((message,) if isinstance(message, str) else message))
     if signal is not None:
         found.append(SignalDefinition(name=signal))
     if error is not None:
@@ -161,6 +193,30 @@ def definitions(
     return tuple(found)
 
 
+def declare(
+    draft: Draft,
+    scope: str,
+    name: str,
+    kind: DataKind,
+    given: Type = None,
+    initial: object = None,
+    collection: bool = False,
+    element_id: str | None = None,
+) -> None:
+    """A data element of the scope, in Python's words."""
+    item = item_type(given, collection=collection)
+    if problem := type_problem(item):
+        raise InvalidModel(f"process '{draft.process_id}': '{name or scope}': {problem}")
+    if kind in ("dataObject", "property") and (not name or "`" in name):
+        raise InvalidModel(f"process '{draft.process_id}': {name!r} is no name of a variable")
+    try:
+        text = "" if initial is None else json.dumps(initial, ensure_ascii=False)
+    except (TypeError, ValueError) as wrong:
+        raise InvalidModel(f"process '{draft.process_id}': initial value of '{name}': not JSON: {wrong}") from None
+    plain = "".join(letter if letter.isalnum() else "_" for letter in f"{scope}_{kind}_{name}".rstrip("_"))
+    draft.declare(DataElement(element_id or draft.free_id(plain), name, scope, kind, item, text))
+
+
 @dataclass(slots=True)
 class Draft:
     """Everything added so far, of all nesting levels."""
@@ -173,6 +229,27 @@ class Draft:
     flows: dict[str, SequenceFlow] = field(default_factory=dict)
     default_targets: dict[str, str] = field(default_factory=dict)
     """gateway -> the node that its default flow leads to, where it was said before the flow was there"""
+    data: dict[str, DataElement] = field(default_factory=dict)
+    stores: dict[str, DataStore] = field(default_factory=dict)
+
+    def declare(self, element: DataElement) -> None:
+        """A data object, property, input or output; of a scope and kind each name once."""
+        same = (
+            e for e in self.data.values() if (e.scope, e.name, e.kind) == (element.scope, element.name, element.kind)
+        )
+        if next(same, None) is not None:
+            raise InvalidModel(f"process '{self.process_id}': '{element.scope}' declares '{element.name}' twice")
+        self._refuse_taken(element.id)
+        self.data[element.id] = element
+
+    def all_stores(self) -> tuple[DataStore, ...]:
+        """Those that were declared, and then those that mappings name."""
+        found = dict(self.stores)
+        for node in self.nodes.values():
+            for mapping in (*node.inputs, *node.outputs):
+                for name in (*mapping.stores, *((mapping.target,) if mapping.to_store else ())):
+                    found.setdefault(name, DataStore(name))
+        return tuple(found.values())
 
     def add(self, node: FlowNode) -> None:
         self._refuse_taken(node.id)
@@ -195,7 +272,9 @@ class Draft:
     def free_id(self, wanted: str) -> str:
         """`wanted`, or the first of `wanted_2`, `wanted_3` ... that no element has."""
         number, candidate = 1, wanted
-        while candidate in self.nodes or candidate in self.flows or candidate == self.process_id:
+        while (
+            candidate in self.nodes or candidate in self.flows or candidate in self.data or candidate == self.process_id
+        ):
             number += 1
             candidate = f"{wanted}_{number}"
         return candidate
@@ -230,11 +309,20 @@ class Draft:
         nodes: dict[str, FlowNode] = {}
         for node in self.nodes.values():
             node = replace(node, incoming=tuple(incoming[node.id]), outgoing=tuple(outgoing[node.id]))
-            if isinstance(node, ExclusiveGateway | InclusiveGateway | ComplexGateway):
+            if isinstance(node, Choice):
                 chosen = next((flow for flow in node.outgoing if flows[flow].default), "")
                 node = replace(node, default=chosen or self.default_targets.get(node.id, ""))
             nodes[node.id] = node
-        return Process(self.process_id, self.name, self.executable, nodes, flows, secrets=self.secrets)
+        return Process(
+            self.process_id,
+            self.name,
+            self.executable,
+            nodes,
+            flows,
+            secrets=self.secrets,
+            data=in_order(self.data.values(), (self.process_id, *nodes)),
+            stores=self.all_stores(),
+        )
 
     def _with_default(self, flow: SequenceFlow) -> SequenceFlow:
         wanted = self.default_targets.get(flow.source, "")
@@ -243,5 +331,6 @@ class Draft:
     def _refuse_taken(self, element_id: str) -> None:
         if not element_id:
             raise InvalidModel(f"process '{self.process_id}': an element needs an id")
-        if element_id in self.nodes or element_id in self.flows or element_id == self.process_id:
+        taken = element_id in self.nodes or element_id in self.flows or element_id in self.data
+        if taken or element_id == self.process_id:
             raise InvalidModel(f"process '{self.process_id}': there are two elements with the id '{element_id}'")

@@ -13,6 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from gobpm_ray.model.data import DataElement, DataStore, ItemType
+
 
 @dataclass(frozen=True, slots=True)
 class Expression:
@@ -64,6 +66,8 @@ class MessageDefinition:
     key: Expression | None = None
     properties: tuple[CorrelationProperty, ...] = ()
     """In place of a key: several, each of which routes (BPMN 8.4.2)."""
+    item: ItemType | None = None
+    """What its payload must be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +187,10 @@ class Mapping:
 
     target: str
     source: Expression
+    stores: tuple[str, ...] = ()
+    """Data stores whose values the source sees, each under its name."""
+    to_store: bool = False
+    """Of an output: the target is the data store of this name, written in the commit of the step itself."""
 
 
 # --- flow nodes --------------------------------------------------------------------------------------------------
@@ -426,6 +434,9 @@ Activity = (
     | CallActivity
     | CustomTask
 )
+Event = StartEvent | EndEvent | CatchEvent | ThrowEvent | BoundaryEvent
+Choice = ExclusiveGateway | InclusiveGateway | ComplexGateway
+"""Gateways with a default flow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,6 +463,10 @@ class Process:
     line: int = 0
     secrets: tuple[str, ...] = ()
     """Names of variables whose values nobody is shown (`gobpm_ray.core.secrets`)."""
+    data: tuple[DataElement, ...] = ()
+    """Its data objects and properties, of every nesting level, and what else has a type."""
+    stores: tuple[DataStore, ...] = ()
+    """The data stores that it refers to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
 from gobpm_ray.model.constants import constant
+from gobpm_ray.model.data_problems import data_warnings
 from gobpm_ray.model.elements import (
     LITERAL,
     Activity,
@@ -16,27 +17,28 @@ from gobpm_ray.model.elements import (
     CallActivity,
     CancelDefinition,
     CatchEvent,
+    Choice,
     CompensateDefinition,
-    ComplexGateway,
     ConditionalDefinition,
     EndEvent,
+    Event,
     EventBasedGateway,
     ExclusiveGateway,
     FlowNode,
     InclusiveGateway,
     LinkDefinition,
+    MessageDefinition,
     ParallelGateway,
     Problem,
     Process,
+    ReceiveTask,
     StandardLoop,
     StartEvent,
     SubProcess,
     ThrowEvent,
 )
-from gobpm_ray.model.positions import Event, links
+from gobpm_ray.model.positions import links
 from gobpm_ray.model.problems import problem
-
-_CHOICES = ExclusiveGateway | InclusiveGateway | ComplexGateway
 
 
 def lint(process: Process) -> tuple[Problem, ...]:
@@ -49,6 +51,8 @@ def lint(process: Process) -> tuple[Problem, ...]:
         *_closed_joins(process, reached),
         *_dead_ends(process),
         *_pairs(process),
+        *_strangers(process),
+        *data_warnings(process),
     )
 
 
@@ -164,7 +168,7 @@ def _ends_alone(node: FlowNode) -> bool:
 def _conditions(process: Process) -> Iterator[Problem]:
     for node in process.nodes.values():
         flows = [process.flows[flow] for flow in node.outgoing]
-        if isinstance(node, _CHOICES | Activity):
+        if isinstance(node, Choice | Activity):
             for flow in flows:
                 if flow.default and flow.condition is not None:
                     yield problem("condition_on_default", flow, "is a default flow, so its condition is never asked")
@@ -257,6 +261,24 @@ def _pairs(process: Process) -> Iterator[Problem]:
                     yield problem("no_handler", node, f"compensates '{definition.activity}', which has no handler")
             elif isinstance(definition, CancelDefinition) and node.scope not in caught:
                 yield problem("no_handler", node, f"cancels '{node.scope}', which has no cancel boundary to go on from")
+
+
+def _strangers(process: Process) -> Iterator[Problem]:
+    """Messages that begin an instance together, and nothing that says which of them belong together."""
+    for node in process.nodes.values():
+        messages: list[MessageDefinition] = []
+        if isinstance(node, StartEvent) and node.parallel_multiple and node.scope == process.id:
+            messages = [each for each in node.definitions if isinstance(each, MessageDefinition)]
+        elif isinstance(node, EventBasedGateway) and node.parallel and node.instantiate:
+            for target in (process.nodes.get(each) for each in _targets(process, node)):
+                if isinstance(target, ReceiveTask):
+                    messages.append(target.message)
+                elif isinstance(target, CatchEvent):
+                    messages += [each for each in target.definitions if isinstance(each, MessageDefinition)]
+        bare = next((each.name for each in messages if each.key is None and not each.properties), "")
+        if len(messages) > 1 and bare:
+            why = f"waits for several messages, and '{bare}' has no correlation key"
+            yield problem("no_key", node, f"{why}: one that finds nobody waiting begins an instance of its own")
 
 
 def _has(boundary: BoundaryEvent, kind: type) -> bool:

@@ -8,14 +8,12 @@ from gobpm_ray.errors import ExpressionError
 from gobpm_ray.model.elements import (
     LITERAL,
     Activity,
-    BoundaryEvent,
     CallActivity,
-    CatchEvent,
     ComplexGateway,
     ConditionalDefinition,
     CustomTask,
     DecisionTask,
-    EndEvent,
+    Event,
     Expression,
     FlowNode,
     Loop,
@@ -26,9 +24,7 @@ from gobpm_ray.model.elements import (
     ScriptTask,
     SequenceFlow,
     StandardLoop,
-    StartEvent,
     SubProcess,
-    ThrowEvent,
     TimerDefinition,
     UserTask,
     WorkTask,
@@ -54,7 +50,7 @@ def _operands(node: FlowNode) -> Used:
     yield from ((f"output '{mapping.target}'", mapping.source) for mapping in node.outputs)
     if isinstance(node, Activity):
         yield from _of_loop(node.loop)
-    if isinstance(node, StartEvent | EndEvent | CatchEvent | ThrowEvent | BoundaryEvent):
+    if isinstance(node, Event):
         for definition in node.definitions:
             if isinstance(definition, TimerDefinition):
                 yield "timer", definition.value

@@ -19,6 +19,7 @@ from gobpm_ray.model.elements import (
     EndEvent,
     ErrorDefinition,
     EscalationDefinition,
+    Event,
     EventDefinition,
     FlowNode,
     LinkDefinition,
@@ -32,8 +33,6 @@ from gobpm_ray.model.elements import (
     TimerDefinition,
 )
 from gobpm_ray.model.problems import described, problem
-
-Event = StartEvent | EndEvent | CatchEvent | ThrowEvent | BoundaryEvent
 
 _REPEATABLE = ("message", "timer", "signal", "conditional", "escalation")
 """What may come again, so that an event that does not interrupt can wait for it."""
@@ -127,7 +126,11 @@ def _combined(process: Process, event: Event, kinds: list[str]) -> Iterator[Prob
         if once:
             yield problem("wrong_combination", event, f"is parallel multiple, and cannot collect a {once} with others")
         elif len(kinds) > 1 and isinstance(event, StartEvent) and scope_kind(process, event) == "process":
-            yield problem("wrong_combination", event, "is parallel multiple, and before an instance nothing collects")
+            # Each event begins an instance unless one waits for it: a signal would do both, a timer has no addressee.
+            other = next((kind for kind in kinds if kind != "message"), "")
+            if other:
+                why = f"is parallel multiple and begins a process: a {other} belongs to no conversation"
+                yield problem("wrong_combination", event, f"{why}, so only messages can be collected there")
 
 
 def _definition(process: Process, event: Event, definition: EventDefinition) -> Iterator[Problem]:
@@ -153,7 +156,7 @@ def _definition(process: Process, event: Event, definition: EventDefinition) -> 
 def message_problems(node: FlowNode, message: MessageDefinition | None) -> Iterator[Problem]:
     """A message that is sent or waited for needs a name."""
     if message is not None and not message.name:
-        yield problem("missing_message", node, "names no message")
+        yield problem("missing_message", node, "names no message: a messageRef to a declared message is missing")
 
 
 def _timer(event: Event, timer: TimerDefinition) -> Iterator[Problem]:

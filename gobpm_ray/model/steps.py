@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from gobpm_ray.model.cursor import Cursor
 
 Binding = Literal["latest", "deployment", "version"]
+_Node = tuple[str, str | None, str, Mappings, Mappings]
+"""What every task has: the id that is wanted if none is given, the id, name, inputs and outputs."""
 
 
 class Steps:
@@ -64,20 +66,8 @@ class Steps:
 
         `retries` is a policy (`gobpm_ray.calendar.retries`), `timeout` bounds an attempt; with `ray`, options of a Ray
         task (`num_cpus`, `resources`, `runtime_env` ...), it runs as one."""
-        return self._add(
-            WorkTask,
-            "service_task",
-            id,
-            name,
-            inputs,
-            outputs,
-            topic=topic,
-            idempotent=idempotent,
-            result_variable=result,
-            retries=drafts.optional(str(retries) if isinstance(retries, int) else retries),
-            timeout=drafts.optional(timeout),
-            ray_options=ray_options(ray or {}, f"service task '{id or topic}'"),
-        )
+        node = self._node("service_task", id, name, inputs, outputs)
+        return self._work(node, topic, idempotent, result, retries, timeout, ray)
 
     def send_task(
         self,
@@ -97,22 +87,8 @@ class Steps:
     ) -> Cursor:
         """Sends `message`, or runs the callable registered under `topic`."""
         sent = None if message is None else drafts.message_definition(message, key)
-        return self._add(
-            WorkTask,
-            "send_task",
-            id,
-            name,
-            inputs,
-            outputs,
-            type="sendTask",
-            message=sent,
-            topic=topic,
-            idempotent=idempotent,
-            result_variable=result,
-            retries=drafts.optional(str(retries) if isinstance(retries, int) else retries),
-            timeout=drafts.optional(timeout),
-            ray_options=ray_options(ray or {}, f"send task '{id or topic}'"),
-        )
+        node = self._node("send_task", id, name, inputs, outputs)
+        return self._work(node, topic, idempotent, result, retries, timeout, ray, type="sendTask", message=sent)
 
     def business_rule_task(
         self,
@@ -125,22 +101,20 @@ class Steps:
         version: int = 0,
         name: str = "",
         idempotent: bool = False,
+        retries: Operand | int | None = None,
+        timeout: Operand | None = None,
+        ray: Mapping[str, object] | None = None,
         inputs: Mappings = None,
         outputs: Mappings = None,
     ) -> Cursor:
-        """Evaluates `decision`, of a deployed DMN file, into `result`; without one, work by a callable."""
+        """Evaluates `decision`, of a deployed DMN file, into `result`; without one, work by a callable, as a service
+        task's."""
+        node = self._node("business_rule_task", id, name, inputs, outputs)
         if decision is None:
-            fields = {"type": "businessRuleTask", "topic": topic, "idempotent": idempotent}
-            return self._add(
-                WorkTask, "business_rule_task", id, name, inputs, outputs, result_variable=result, **fields
-            )
+            return self._work(node, topic, idempotent, result, retries, timeout, ray, type="businessRuleTask")
         return self._add(
             DecisionTask,
-            "business_rule_task",
-            id,
-            name,
-            inputs,
-            outputs,
+            *node,
             decision=drafts.operand(decision),
             binding="version" if version else binding,
             version=version,
@@ -258,6 +232,35 @@ class Steps:
         wanted = element.rpartition(":")[2] or "custom"
         given = drafts.mappings(parameters)
         return self._add(CustomTask, wanted, id, name, inputs, outputs, element=element, parameters=given)
+
+    @staticmethod
+    def _node(wanted: str, id: str | None, name: str, inputs: Mappings, outputs: Mappings) -> _Node:
+        return wanted, id, name, inputs, outputs
+
+    def _work(
+        self,
+        node: _Node,
+        topic: str,
+        idempotent: bool,
+        result: str,
+        retries: Operand | int | None,
+        timeout: Operand | None,
+        ray: Mapping[str, object] | None,
+        **more: object,
+    ) -> Cursor:
+        """What a callable or a worker does."""
+        wanted, id, *_ = node
+        return self._add(
+            WorkTask,
+            *node,
+            topic=topic,
+            idempotent=idempotent,
+            result_variable=result,
+            retries=drafts.optional(str(retries) if isinstance(retries, int) else retries),
+            timeout=drafts.optional(timeout),
+            ray_options=ray_options(ray or {}, f"{wanted.replace('_', ' ')} '{id or topic}'"),
+            **more,
+        )
 
     # --- inside ---
 

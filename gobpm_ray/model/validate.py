@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Set
 
+from gobpm_ray.model.data_problems import data_problems
 from gobpm_ray.model.elements import (
     Activity,
     BoundaryEvent,
     CallActivity,
     CatchEvent,
-    ComplexGateway,
+    Choice,
     DecisionTask,
     EndEvent,
+    Event,
     EventBasedGateway,
-    ExclusiveGateway,
     FlowNode,
-    InclusiveGateway,
     LinkDefinition,
     MultiInstance,
     Problem,
@@ -33,7 +33,7 @@ from gobpm_ray.model.elements import (
     WorkTask,
 )
 from gobpm_ray.model.operands import expression_problems, expressions
-from gobpm_ray.model.positions import Event, event_problems, link_problems, message_problems
+from gobpm_ray.model.positions import event_problems, link_problems, message_problems
 from gobpm_ray.model.problems import described, invalid, problem
 
 __all__ = ["STRUCTURE", "described", "expressions", "invalid", "problem", "require_valid", "validate"]
@@ -63,6 +63,7 @@ def validate(process: Process) -> tuple[Problem, ...]:
     problems.extend(_boundaries(process))
     problems.extend(link_problems(process))
     problems.extend(_sub_processes(process))
+    problems.extend(data_problems(process))
     problems.extend(expression_problems(process))
     return tuple(problems)
 
@@ -132,7 +133,7 @@ def _defaults(process: Process) -> Iterator[Problem]:
         marked = [flow for flow in node.outgoing if flow in process.flows and process.flows[flow].default]
         if len(marked) > 1:
             yield problem("several_defaults", node, f"has several default flows: {', '.join(marked)}")
-        named = node.default if isinstance(node, ExclusiveGateway | InclusiveGateway | ComplexGateway) else ""
+        named = node.default if isinstance(node, Choice) else ""
         if named and named not in marked:
             yield problem("unknown_default", node, f"has the default flow '{named}', which does not leave it")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from gobpm_ray.checkpoint import rows
 from gobpm_ray.checkpoint.parts import encode_part
 from gobpm_ray.core.advance import touched
-from gobpm_ray.core.keys import learnt_text
+from gobpm_ray.core.keys import learnt_text, together_text
 from gobpm_ray.core.state import InstanceState, TrackState
 from gobpm_ray.core.step import Arm, Send, Step, Trigger
 from gobpm_ray.errors import BrokenInvariant
@@ -108,9 +108,10 @@ def arm_row(arm: Arm, state: InstanceState | None = None) -> ArmRow:
         deadline=arm.deadline or 0,
         group=arm.group,
         repeat=arm.repeat,
+        joins=arm.joins,
         depth=arm.depth,
         touch=touched(state, holder) if state is not None and holder is not None else (),
-        row=b"" if arm.task is None else rows.task_row(arm.task, f"task '{arm.node}'"),
+        row=together_text(arm.together) if arm.task is None else rows.task_row(arm.task, f"task '{arm.node}'"),
     )
 
 

@@ -17,6 +17,10 @@ class Counters:
     dehydrated: int = 0
     handed_over: int = 0
     """Claims that a commit gave back in the same call."""
+    ahead: int = 0
+    """Instances that were run while the commit of the one before was on its way."""
+    given_back: int = 0
+    """Claims taken ahead and not begun, because the instance before them needed time."""
     suspended_without_wake: int = 0
     """Claims that found nothing to do (N7)."""
     fenced: int = 0
@@ -34,6 +38,8 @@ class Counters:
     """Effects whose result no longer mattered when it came."""
     stale_requeued: int = 0
     """Expired leases that went back to ready (N9)."""
+    lacking: int = 0
+    """Effects that cannot begin because no node of the cluster has what they ask for."""
     timers_fired: int = 0
     folded: int = 0
     parked: int = 0

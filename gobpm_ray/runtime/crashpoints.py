@@ -19,9 +19,12 @@ SWITCH: Final = "tests.crash.switch"
 
 SCRIPTS: Final = (
     "abandon",
+    "birth",
     "claim",
     "clock",
     "commit",
+    "data_drop",
+    "data_put",
     "deliver",
     "deploy",
     "expire",
@@ -45,6 +48,7 @@ SCRIPTS: Final = (
     "sweep",
     "task_complete",
     "task_owner",
+    "unclaim",
 )
 """Calls of the store that change something (or, `load` and `fetch`, hand something out under a lease)."""
 
@@ -66,6 +70,7 @@ POINTS: Final[Mapping[str, str]] = MappingProxyType(
         "hosting.recovered": "their seals or new attempts are committed",
         "hosting.fired": "the step is computed, nothing is written",
         "hosting.drafted": "the commit is made and not sent",
+        "hosting.sent": "the commit is on its way, the next instance is in hand",
         "hosting.committed": "the step is durable",
         "hosting.released": "the lease is released; the next claim may be in hand",
         "hosting.intent_committed": "an effect's intent is durable, the effect has not begun",

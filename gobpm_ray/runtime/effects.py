@@ -22,8 +22,9 @@ from gobpm_ray.errors import GobpmError
 from gobpm_ray.runtime.callables import Callables, EffectContext, Work, is_async, takes_context
 from gobpm_ray.runtime.crashpoints import reached
 from gobpm_ray.runtime.elsewhere import Elsewhere, Errand, Told, told_of, values_of
-from gobpm_ray.runtime.leasing import Report
+from gobpm_ray.runtime.leasing import Lacking, Report
 from gobpm_ray.runtime.limits import checked_result
+from gobpm_ray.secret import revealed
 from gobpm_ray.settings import SECOND, Settings
 
 log = logging.getLogger("gobpm_ray.runtime")
@@ -31,7 +32,7 @@ log = logging.getLogger("gobpm_ray.runtime")
 THREADS = 32
 """Synchronous callables of one instance that run at once; more of them queue."""
 
-Reporter = Callable[[Report], None]
+Reporter = Callable[[Report | Lacking], None]
 Warn = Callable[[str], None]
 Concealed = Callable[[str], str]
 
@@ -177,12 +178,22 @@ class Effects:
             errand = Errand(call.topic, row, dict(call.inputs), context, most)
             options = {name: json.loads(text) for name, text in call.ray}
             name = f"{call.node} of {running.instance_id}"
-            running.stopping = elsewhere.send(errand, options, name, lambda told: self._told(running, told))
+            running.stopping = elsewhere.send(
+                errand, options, name, lambda told: self._told(running, told), lambda what: self._lacks(running, what)
+            )
         except GobpmError as error:
             self._ended(running, Report(call.effect_key, False, {}, str(error)))
 
     def _told(self, running: _Running, told: Told) -> None:
         self._ended(running, self._report_of(running, told))
+
+    def _lacks(self, running: _Running, what: str) -> None:
+        call = running.call
+        if what:
+            log.warning("task '%s' of %s waits for what no node has: %s", call.node, running.instance_id, what)
+            running.tell(Lacking(call.effect_key, what))
+        else:
+            log.info("task '%s' of %s: what it waited for is there", call.node, running.instance_id)
 
     def _ended(self, running: _Running, outcome: Report) -> None:
         reached("effect.done")
@@ -203,7 +214,8 @@ class Effects:
                 checked_result(dump(values, f"result of '{call.node}'"), self._settings.max_variable, call.node)
             except GobpmError as error:
                 return Report(call.effect_key, False, {}, str(error))
-        return Report(call.effect_key, True, values)
+        values, secrets = revealed(values)
+        return Report(call.effect_key, True, values, secrets=secrets)
 
     def _failed(self, running: _Running, error: BaseException) -> Report:
         return self._report_of(running, told_of(error))
@@ -211,18 +223,20 @@ class Effects:
     def _report_of(self, running: _Running, told: Told) -> Report:
         call, concealed = running.call, running.concealed
         cause = concealed(told.cause)
+        values, secrets = revealed(told.values)
         match told.kind:
             case "done":
-                return Report(call.effect_key, True, told.values)
+                return Report(call.effect_key, True, values, secrets=secrets)
             case "error":
-                return Report(call.effect_key, False, told.values, cause, told.code)
+                return Report(call.effect_key, False, values, cause, told.code, secrets=secrets)
             case "escalation":
-                return Report(call.effect_key, True, told.values, cause, told.code)
+                return Report(call.effect_key, True, values, cause, told.code, secrets=secrets)
         stack = concealed(told.stack)
         detail = f"\n{stack}" if stack else ""
         log.info("task '%s', topic '%s', attempt %d failed: %s%s", call.node, call.topic, call.attempt, cause, detail)
         kept = stack if self._settings.incident_stacks else ""
-        return Report(call.effect_key, False, {}, cause, stack=kept, lost=told.kind == "lost")
+        lost, unavailable = told.kind == "lost", told.kind == "unavailable"
+        return Report(call.effect_key, False, {}, cause, stack=kept, lost=lost, unavailable=unavailable)
 
     def _unregistered(self, call: Call) -> Report:
         if not self._settings.auto_complete:
@@ -266,6 +280,13 @@ class _Running:
     def context(self) -> EffectContext:
         call = self.call
         return EffectContext(self.instance_id, call.node, f"{self.instance_id}:{call.effect_key}", call.attempt)
+
+    def tell(self, news: Lacking) -> None:
+        """Not the end of it; nothing when that has been reported."""
+        with self._lock:
+            report = self._report
+        if report is not None:
+            report(news)
 
     def report(self, outcome: Report) -> bool:
         """False: it had been reported before."""

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import traceback
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from gobpm_ray.checkpoint.codec import dump
@@ -30,7 +30,8 @@ class Errand:
     topic: str
     row: bytes
     """Of the callable: its module is imported, or its code loaded, where it runs and nowhere else."""
-    inputs: Mapping[str, Any]
+    inputs: Mapping[str, Any] = field(repr=False)
+    """Secrets included: an errand that is quoted does not tell them."""
     context: EffectContext
     most: int
     """Bytes that the result may have; 0: any number, for only what output mappings take of it becomes variables."""
@@ -38,9 +39,10 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What became of it. `lost`: nobody knows whether it was done, for the process or node that did it is gone."""
+    """What became of it. `lost`: nobody knows whether it was done, for the process or node that did it is gone.
+    `unavailable`: it was never begun, for want of what it needs."""
 
-    kind: Literal["done", "failed", "error", "escalation", "lost"]
+    kind: Literal["done", "failed", "error", "escalation", "lost", "unavailable"]
     values: dict[str, Any]
     code: str = ""
     cause: str = ""
@@ -52,9 +54,11 @@ Cancel = Callable[[], None]
 
 
 class Elsewhere(Protocol):
-    def send(self, errand: Errand, options: Mapping[str, Any], name: str, ended: Ended) -> Cancel:
-        """The errand is on its way, and `ended` is called once, from whatever thread; the answer cancels it. A
-        GobpmError when it cannot even be sent."""
+    def send(
+        self, errand: Errand, options: Mapping[str, Any], name: str, ended: Ended, lacking: Callable[[str], None]
+    ) -> Cancel:
+        """The errand is on its way, and `ended` is called once, from whatever thread; the answer cancels it. `lacking`
+        is told what it cannot begin for want of, '' when that has come. A GobpmError when it cannot even be sent."""
 
 
 def perform(errand: Errand, key: bytes | None) -> Told:

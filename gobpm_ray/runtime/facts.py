@@ -1,7 +1,7 @@
 """What a step tells the world: one fact per transition, names and counts only, never a payload (D14).
 
-Facts: `Started`, `Hydrated`, `Dehydrated`, `Incident`, `Overtaken`, `Completed`, `Terminated`. It reads steps and
-states and refuses to know where facts go.
+Facts: `Started`, `Hydrated`, `Dehydrated`, `Incident`, `Lacking`, `Overtaken`, `Stored`, `Completed`, `Terminated`. It
+reads steps and states and refuses to know where facts go.
 """
 
 from __future__ import annotations
@@ -58,8 +58,12 @@ def happened(step: Step, now: int) -> Iterator[bytes]:
     """What else the step did that somebody may wait to hear."""
     state = step.state
     for entry in step.history:
+        if entry.event == "lacking":
+            yield fact("Lacking", state.id, state.process_id, now, node=entry.node, what=entry.detail)
         if entry.event == "incident":
             yield fact("Incident", state.id, state.process_id, now, node=entry.node)
+        elif entry.event == "stored":
+            yield fact("Stored", state.id, state.process_id, now, node=entry.node, store=entry.detail)
     for trigger in step.overtaken:
         yield fact("Overtaken", state.id, state.process_id, now, trigger=trigger.kind, wait=trigger.wait)
     if step.outcome:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from queue import SimpleQueue
 
+from gobpm_ray.errors import LeaseLost
 from gobpm_ray.runtime.callables import Callables
 from gobpm_ray.runtime.counters import Counters
 from gobpm_ray.runtime.crashpoints import reached
@@ -75,6 +78,12 @@ class Host:
         self._tokens = 0
         self._hosted = 0
         self._current: Hosting | None = None
+        self._under_way: deque[Hosting] = deque()
+        """Instances whose releasing commits were sent and not answered, in the order in which they were sent."""
+        self._in_hand: Claim | None = None
+        """Claimed ahead: it is run while the commit of the one before it is on its way."""
+        self.backlog = 0
+        """How many were ready when the last commit claimed for us."""
         self._renewer = Renewer(store, settings)
         self._listener = Listener(store, settings)
 
@@ -111,15 +120,41 @@ class Host:
             claim = None if self.spent else self.store.claim(self._token())
         if claim is None:
             return False
-        while claim is not None:
-            self.counters.claims += 1
-            claim = self._host(claim)
-            if claim is not None:
-                self.counters.handed_over += 1
-            elif not self.spent:
-                # The last one ended without a hand-over (failed, lost its lease): others may be ready all the same.
-                claim = self.store.claim(self._token())
+        try:
+            while claim is not None:
+                self.counters.claims += 1
+                claim = self._following(self._host(claim))
+        finally:
+            # After a failure of the store only: what is still under way was committed or was not, and what is in hand
+            # goes to whoever claims it when its lease has expired.
+            self._under_way.clear()
+            self._in_hand = None
         return True
+
+    def _following(self, claim: Claim | None) -> Claim | None:
+        """What to host next: `claim`, which the last one handed over, or what is in hand, under way or ready."""
+        if claim is None and self._in_hand is not None and len(self._under_way) < 2:
+            claim, self._in_hand = self._in_hand, None
+            self.counters.ahead += 1
+            return claim
+        while claim is None and self._under_way:
+            claim = self._under_way.popleft().land()
+            self.counters.ahead += claim is not None and bool(self._under_way)
+        if claim is not None:
+            self.counters.handed_over += 1
+            self._take_in_hand()
+        elif not self.spent:
+            # The last one ended without a hand-over (failed, lost its lease): others may be ready all the same.
+            claim = self.store.claim(self._token())
+        return claim
+
+    def _take_in_hand(self) -> None:
+        """A second instance, if there is more than enough for everybody."""
+        least = self.settings.claim_ahead
+        if not least or self.backlog < least or self._under_way or self._in_hand is not None or self.in_process:
+            return
+        if not self.spent and self.settings.hand_over:
+            self._in_hand = self.store.claim(self._token())
 
     def stop(self, grace_ms: int | None = None) -> None:
         """Claim nothing more; what runs may finish within the grace, a resident that merely waits goes at once."""
@@ -143,6 +178,24 @@ class Host:
         """The token under which a freeing commit claims the next instance; '' if this host must not be handed one."""
         return "" if self.spent else self._token()
 
+    @property
+    def may_send(self) -> bool:
+        """There is something to do while a commit is on its way."""
+        return self._in_hand is not None or bool(self._under_way)
+
+    def alone(self) -> None:
+        """What is hosted now may take its time: nothing else waits for this thread any more."""
+        for claim in (*(hosting.land() for hosting in self._drained()), self._in_hand):
+            if claim is not None:
+                self.counters.given_back += 1
+                with suppress(LeaseLost):
+                    self.store.unclaim(claim.instance_id, claim.token)
+        self._in_hand = None
+
+    def _drained(self) -> Iterator[Hosting]:
+        while self._under_way:
+            yield self._under_way.popleft()
+
     def listen(self, watched: Watched) -> None:
         """The bell of a resident is slept on; a host in process has nobody beside it who could ring."""
         self._renewer.watch(watched)
@@ -159,7 +212,10 @@ class Host:
         if not self.in_process:
             self._renewer.watch(hosting.watched)
         try:
-            return hosting.run()
+            following = hosting.run()
+            if hosting.sent:
+                self._under_way.append(hosting)
+            return following
         finally:
             self._renewer.rest()
             self._listener.rest()

@@ -6,6 +6,9 @@ asked for are begun, *after* their intent is durable, and the thread sleeps on o
 instance's bell, renewals and the order to stop all go. Not kept: the hosting is over and may hand its actor the next
 claim.
 
+A commit that releases whatever the store answers need not be waited for when the host has another instance in hand
+(docs/adr/0009): it is sent, and `land` reads the answer.
+
 Nothing here writes except by commit, so a hosting that loses its lease has nothing to undo: it just ends.
 """
 
@@ -14,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from queue import Empty
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
@@ -22,7 +26,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from gobpm_ray.checkpoint import rows
 from gobpm_ray.checkpoint.parts import decode_with_working
 from gobpm_ray.core.advance import advance, recover
-from gobpm_ray.core.faults import LOST
+from gobpm_ray.core.faults import LOST, UNAVAILABLE
 from gobpm_ray.core.program import Program
 from gobpm_ray.core.residency import willing
 from gobpm_ray.core.secrets import NO_VEIL, Veil, conceal, veil_of, veil_of_state
@@ -31,6 +35,7 @@ from gobpm_ray.core.step import Call, HistoryEntry, Step, Trigger
 from gobpm_ray.errors import (
     BrokenInvariant,
     CorruptCheckpoint,
+    DataStoreChanged,
     EnvironmentFailure,
     GobpmError,
     LeaseLost,
@@ -39,8 +44,9 @@ from gobpm_ray.errors import (
 from gobpm_ray.runtime import facts
 from gobpm_ray.runtime.commits import Working, draft, fill, triggers_of
 from gobpm_ray.runtime.crashpoints import reached
-from gobpm_ray.runtime.leasing import Bell, Event, Events, Lost, Renewed, Report, Stop, Watched
-from gobpm_ray.runtime.ports import Claim, Commit, CommitResult, Residency, TriggerRow
+from gobpm_ray.runtime.leasing import Bell, Event, Events, Lacking, Lost, Renewed, Report, Stop, Watched
+from gobpm_ray.runtime.ports import Claim, Commit, CommitResult, Residency, SentCommit, TriggerRow
+from gobpm_ray.runtime.stored_data import StoredData
 from gobpm_ray.settings import SECOND
 
 if TYPE_CHECKING:
@@ -49,6 +55,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("gobpm_ray.runtime")
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    commit: Commit
+    step: Step | None
+    answer: SentCommit
 
 
 class Hosting:
@@ -67,7 +80,12 @@ class Hosting:
         self._state: InstanceState | None = None
         self._working = Working()
         self._program: Program | None = None
+        self._data: StoredData | None = None
+        self._step_veil = NO_VEIL
+        """What hides in the newest step."""
         self._commits = 0
+        self._sent: _Sent | None = None
+        """The releasing commit, while its answer is not read."""
         self._sizes: dict[str, int] = {}
         """Bytes of the checkpoint's parts."""
         self._arrived = False
@@ -79,11 +97,24 @@ class Hosting:
     # --- the whole life
 
     def run(self) -> Claim | None:
-        """The instance is released, ended or lost; returns the claim that the last commit gave back, if any.
+        """The instance is released, ended, lost, or about to be (`sent`); returns the claim that the last commit gave
+        back, if any.
 
         Raises EnvironmentFailure when the store cannot be reached for a lease's lifetime."""
+        return self._guarded(self._live)
+
+    @property
+    def sent(self) -> bool:
+        """Its last commit is on its way, and nothing is left to do but to `land` it."""
+        return self._sent is not None
+
+    def land(self) -> Claim | None:
+        """The answer to the commit that was sent: the claim that it gave back, if any. Raises as `run` does."""
+        return self._guarded(self._landed)
+
+    def _guarded(self, work: Callable[[], Claim | None]) -> Claim | None:
         try:
-            return self._live()
+            return work()
         except LeaseLost as lost:
             self.host.counters.fenced += 1
             log.info("instance %s: lease lost, nothing more is written: %s", self.id, lost)
@@ -104,8 +135,10 @@ class Hosting:
         return None
 
     def _live(self) -> Claim | None:
-        if self.claim.suspect and self._held_back():
-            return None
+        if self.claim.suspect:
+            self.host.alone()
+            if self._held_back():
+                return None
         self._take(self.claim)
         reached("hosting.hydrated")
         inbox: Sequence[TriggerRow] = self.claim.triggers
@@ -119,14 +152,47 @@ class Hosting:
             self.host.counters.suspended_without_wake += 1
         waiting = self.claim.inbox
         while True:
-            step = self._step(inbox, reports)
-            reached("hosting.fired")
-            result = self._commit(step, inbox, more=waiting > len(inbox))
+            step, result = self._stepped(inbox, reports, more=waiting > len(inbox))
+            if result is None:
+                return None
             if not result.kept:
                 reached("hosting.released")
                 return result.next
             self._begin(step)
             inbox, reports, waiting = self._next(result.inbox)
+
+    def first_leg(self) -> Commit | None:
+        """The commit of a new instance's first leg, if it ends where the instance waits for what only the store brings,
+        or ends; None if it needs a host. Nothing is written, and nothing asked of the store: there is no lease.
+
+        Raises what a wake raises."""
+        self._take(self.claim)
+        inbox = self.claim.triggers
+        step = None if self.program.stores else self._step(inbox, [])
+        if step is None or step.calls or self._residency(step, more=False) != "release":
+            return None
+        if any(entry.event == "incident" for entry in step.history):
+            return None  # whether it is one is for a host to say, whose log is looked at
+        commit = self._draft(step, inbox, residency="release")
+        commit.next_token = ""
+        return commit
+
+    def _stepped(
+        self, inbox: Sequence[TriggerRow], reports: list[Trigger], *, more: bool
+    ) -> tuple[Step | None, CommitResult | None]:
+        """What the triggers cause, committed (None: the commit is on its way); made again when a data store that it has
+        read was written meanwhile."""
+        while True:
+            step = self._step(inbox, reports)
+            reached("hosting.fired")
+            commit = self._draft(step, inbox, more=more)
+            if self._send(commit, step):
+                return step, None
+            try:
+                return step, self._carry_out(commit, step)
+            except DataStoreChanged:
+                # Nothing was written, and whoever was faster has made progress: so this ends.
+                self._reload()
 
     @property
     def _cancelled(self) -> bool:
@@ -190,16 +256,22 @@ class Hosting:
         triggers = reports + triggers_of(inbox)
         return self._whole(lambda: self._advance(triggers))
 
-    def _veil(self, *more: Mapping[str, object]) -> Veil:
-        """What this process's secrets hide, given what is loaded."""
+    def _veil(self, *more: Mapping[str, object], marked: Sequence[str] = ()) -> Veil:
+        """What this instance's secrets hide, given what is loaded; `marked` are the names of some more."""
         process = self.program.process
-        if not process.secrets:
+        secrets = self.state.head.secrets
+        if not (process.secrets or secrets or marked):
             return NO_VEIL
-        return veil_of_state(process, self.state).joined(veil_of(process, *more))
+        return veil_of_state(process, self.state).joined(veil_of(process, *more, marked=(*secrets, *marked)))
 
     def _advance(self, triggers: list[Trigger]) -> Step:
         # Before as well as after: an ending scope takes the values of its secrets with it.
-        veil = self._veil(*(trigger.values for trigger in triggers))
+        marked = [name for trigger in triggers for name in trigger.secrets]
+        veil = self._veil(*(trigger.values for trigger in triggers), marked=marked)
+        data = None
+        if self.program.stores:
+            self._data = StoredData(self.host.store, self.host.settings, self.program.stores)
+            data = self._patiently(self._data.read)
         step = advance(
             self.program,
             self.state,
@@ -207,9 +279,11 @@ class Hosting:
             self.now,
             epoch=self.claim.epoch,
             max_steps=self.host.settings.max_advance_steps,
+            data=data,
         )
-        if veil:
-            conceal(step, veil.joined(self._veil()))
+        if veil or self.state.head.secrets:  # one that it has read from a data store
+            self._step_veil = veil.joined(self._veil())
+            conceal(step, self._step_veil)
         return step
 
     def _recover(self) -> None:
@@ -217,7 +291,7 @@ class Hosting:
         step = self._whole(lambda: recover(self.program, self.state, self.now, self.claim.epoch))
         if step.changed:
             reached("hosting.recovering")
-            self._commit(step, (), residency="keep")
+            self._carry_out(self._draft(step, (), residency="keep"), step)
             reached("hosting.recovered")
             self._begin(step)
 
@@ -233,29 +307,64 @@ class Hosting:
 
     # --- the commit
 
-    def _commit(
+    def _draft(
         self,
         step: Step | None,
         inbox: Sequence[TriggerRow],
         *,
         more: bool = False,
         residency: Residency | None = None,
-    ) -> CommitResult:
-        host, counters = self.host, self.host.counters
+    ) -> Commit:
+        host = self.host
         self._commits += 1
         commit = Commit(self.id, self.claim.token, self.version, f"{self.claim.token}:{self._commits}")
         commit.consumed = [row.id for row in inbox]
         if step is not None:
             fill(commit, draft(step, self._working, inbox, host.settings.message_ttl_ms), step)
             self._check_size(commit)
+            if self._data is not None and step.writes:
+                commit.data = self._data.uses(step, self._step_veil)
         commit.residency = residency or self._residency(step, more)
         commit.facts = self._facts(commit, step, inbox)
         if commit.residency != "keep":
             commit.next_token = host.next_token()
         reached("hosting.drafted")
+        return commit
+
+    def _send(self, commit: Commit, step: Step | None) -> bool:
+        """True: it is on its way, and the host goes on with what it has in hand. What is released whatever the answer
+        needs nobody to wait for it; what stays, or may have to be made again, does."""
+        host = self.host
+        if commit.residency != "release" or commit.data or not host.may_send:
+            return False
+        with suppress(EnvironmentFailure):  # then the patient way
+            self._sent = _Sent(commit, step, host.store.send_commit(commit))
+            reached("hosting.sent")
+        return self._sent is not None
+
+    def _landed(self) -> Claim | None:
+        sent, self._sent = self._sent, None
+        assert sent is not None  # noqa: S101 - whoever lands it has seen that it was sent
+        try:
+            result = sent.answer.result()
+        except EnvironmentFailure:
+            return self._carry_out(sent.commit, sent.step).next
+        self._settled(sent.commit, sent.step, result)
+        reached("hosting.released")
+        return result.next
+
+    def _carry_out(self, commit: Commit, step: Step | None) -> CommitResult:
+        if commit.residency != "release":
+            self.host.alone()
         # The same commit id again: if only the answer was lost, this asks for it and changes nothing.
-        result = self._patiently(lambda: host.store.commit(commit))
+        result = self._patiently(lambda: self.host.store.commit(commit))
+        self._settled(commit, step, result)
+        return result
+
+    def _settled(self, commit: Commit, step: Step | None, result: CommitResult) -> None:
+        host, counters = self.host, self.host.counters
         reached("hosting.committed")
+        host.backlog = result.ready
         self.version, self.now = result.version, result.now
         self._working.stored = self._working.total
         self._arrived = True
@@ -264,7 +373,6 @@ class Hosting:
             counters.dehydrated += 1
         if step is not None:
             counters.sealed += sum(entry.event == "sealed" for entry in step.history)
-        return result
 
     def _check_size(self, commit: Commit) -> None:
         """_TooLarge when the checkpoint would pass its limit. Of a wide instance only the parts that are here count."""
@@ -391,6 +499,11 @@ class Hosting:
                 call = self.running.pop(event.effect_key, None)
                 if call is not None:
                     reports.extend(_triggers(self.id, call, event))
+            case Lacking():
+                if event.effect_key in self.running:
+                    self.host.counters.lacking += 1
+                    name = f"{self.id}:{event.effect_key}:lacking"
+                    reports.append(Trigger(name, "lacking", event.effect_key, cause=event.what))
             case Renewed():
                 if event.ready and self._evictable and not self.running:
                     self._leave = True
@@ -453,15 +566,15 @@ def _triggers(instance_id: str, call: Call, report: Report) -> list[Trigger]:
     """A report as the core's triggers: it never passes the store's inbox. An escalation comes before the end."""
     name = f"{instance_id}:{call.effect_key}:{call.attempt}"
     if report.done:
-        done = Trigger(id=name, kind="done", wait=call.effect_key, values=report.values)
+        done = Trigger(name, "done", call.effect_key, values=report.values, secrets=report.secrets)
         if not report.code:
             return [done]
-        escalation = Trigger(f"{name}:1", "escalation", call.effect_key, values=report.values, code=report.code)
-        return [escalation, done]
+        thrown = replace(done, id=f"{name}:1", kind="escalation", code=report.code)
+        return [thrown, done]
     if report.code:
-        thrown, cause = report.values, report.cause
-        return [Trigger(id=name, kind="error", wait=call.effect_key, values=thrown, code=report.code, cause=cause)]
+        error = Trigger(name, "error", call.effect_key, values=report.values, code=report.code, cause=report.cause)
+        return [replace(error, secrets=report.secrets)]
     # Nothing of a failure becomes a variable: what is here is for whoever reads the incident.
     seen: dict[str, object] = {"stack": report.stack} if report.stack else {}
-    code = LOST if report.lost else ""
+    code = LOST if report.lost else UNAVAILABLE if report.unavailable else ""
     return [Trigger(id=name, kind="failed", wait=call.effect_key, values=seen, code=code, cause=report.cause)]

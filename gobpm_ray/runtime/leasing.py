@@ -60,9 +60,21 @@ class Report:
     stack: str = ""
     lost: bool = False
     """Not done, or perhaps done: whoever did it is gone."""
+    secrets: tuple[str, ...] = ()
+    """Names of values that are marked secret."""
+    unavailable: bool = False
+    """Not done, and not begun: what it needs is not there."""
 
 
-Event = Bell | Renewed | Lost | Stop | Report
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """An effect that was handed out cannot begin, for want of this."""
+
+    effect_key: str
+    what: str
+
+
+Event = Bell | Renewed | Lost | Stop | Report | Lacking
 Events = SimpleQueue[Event]
 
 

@@ -20,6 +20,15 @@ def checked_payload(payload: bytes, settings: Settings, what: str) -> None:
         )
 
 
+def checked_data(value: bytes, settings: Settings, name: str) -> None:
+    """LimitReached for a value that is too large to be a data store's."""
+    if len(value) > settings.max_variable > 0:
+        raise LimitReached(
+            f"data store {name!r}: refused, its value has {len(value)} bytes, the limit is {settings.max_variable} "
+            "(max_variable); keep it elsewhere and its address here"
+        )
+
+
 def checked_result(encoded: bytes, most: int, node: str) -> None:
     """LimitReached for a result that is too large to be a variable."""
     if len(encoded) > most:

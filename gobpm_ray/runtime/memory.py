@@ -21,10 +21,15 @@ from gobpm_ray.runtime.ports import (
     BellName,
     Definition,
     InstanceRecord,
+    ParkedStart,
     Population,
     Quiet,
+    SentStarts,
+    StartRow,
     TriggerRow,
 )
+from gobpm_ray.runtime.sending import CarriedOut
+from gobpm_ray.settings import SECOND
 
 
 class MemoryStore(MemoryJobs, MemoryCare):
@@ -95,8 +100,30 @@ class MemoryStore(MemoryJobs, MemoryCare):
         if len(self._ready) >= self.settings.max_pending:
             raise full(what, "max_pending", f"{len(self._ready)} instances are ready and not claimed")
 
-    def start_many(self, rows: Sequence[tuple[str, int, str, str, str, bytes]]) -> list[Accepted]:
+    def start_many(self, rows: Sequence[StartRow], before: int = 0) -> list[Accepted]:
         return [self.start(*row) for row in rows]
+
+    def start_parked(self, starts: Sequence[ParkedStart]) -> list[Accepted | None]:
+        return [self._start_parked(start) for start in starts]
+
+    def send_parked(self, starts: Sequence[ParkedStart]) -> SentStarts:
+        return CarriedOut(self.start_parked, starts)
+
+    @locked
+    def _start_parked(self, start: ParkedStart) -> Accepted | None:
+        known = self.definition(start.process_id, 0 if start.newest else start.version)
+        if known is None or len(start.payload) > self.settings.max_payload:
+            return None
+        if (seen := self._seen(start.delivery_id)) is not None:
+            return Accepted(start.delivery_id, duplicate=True, instance_id=seen.instance_id, seq=seen.seq)
+        if known.version != start.version or abs(self._now() - start.now) > SECOND:
+            return None
+        if start.instance_id in self._instances or len(self._ready) >= self.settings.max_pending:
+            return None
+        seq = self._next_seq()
+        self._bear(start, seq)
+        self._remember(start.delivery_id, start.instance_id, seq)
+        return Accepted(start.delivery_id, instance_id=start.instance_id, seq=seq)
 
     @locked
     def deliver(self, instance_id: str, kind: str, wait: str, delivery_id: str, payload: bytes) -> Accepted:
@@ -123,6 +150,7 @@ class MemoryStore(MemoryJobs, MemoryCare):
         if instance.status == status:
             return False
         instance.status = status
+        self._hold_jobs(instance)
         if not suspended and instance.held_at:
             # A new beginning, which looks for open effects even if nothing has come.
             instance.held_at, instance.deaths = 0, None
@@ -207,7 +235,7 @@ class MemoryStore(MemoryJobs, MemoryCare):
             waiting=len(self._instances) - len(self._ended) - len(self._leased) - ready,
             due=len(self._due),
             pending=pending,
-            parked=sum(len(rows) for rows in self._parked.values()),
+            parked=len(self._parked_rows),
             incidents=sum(
                 sum(wait.arm.kind == "incident" for wait in i.waits.values()) + bool(i.held_at)
                 for i in self._instances.values()
@@ -280,7 +308,8 @@ class MemoryStore(MemoryJobs, MemoryCare):
 
 def _same_start(was: ArmRow, arm: ArmRow) -> bool:
     """The same start event, waiting for the same thing: a timer's `key` is its text, its row moves on as it fires."""
-    return (was.kind, was.node, was.key) == (arm.kind, arm.node, arm.key)
+    alike = (was.kind, was.node, was.key) == (arm.kind, arm.node, arm.key)
+    return alike and (arm.kind == "timer" or was.row == arm.row)
 
 
 def _described(wait: Wait) -> tuple[str, ...]:

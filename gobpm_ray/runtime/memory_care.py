@@ -55,6 +55,7 @@ class MemoryCare(MemoryLeases):
         instance.status = "suspended"
         instance.held_at = self._now()
         instance.held_seq = self._next_seq()
+        self._hold_jobs(instance)
         instance.history.append(history)
         del instance.history[: max(0, len(instance.history) - self.settings.history_limit)]
         self._add_fact(fact)

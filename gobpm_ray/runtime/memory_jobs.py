@@ -188,7 +188,17 @@ class MemoryJobs(MemoryTasks):
         self._unoffer(task_id)
         self._offer(task_id)
 
+    def _hold_jobs(self, instance: Instance) -> None:
+        """It has just been held, or goes on. A job under a lock keeps it, and its report counts."""
+        for wait in instance.waits.values():
+            task_id = f"{instance.id}/{wait.arm.wait}"
+            if wait.arm.kind == "job" and task_id not in self._locks and task_id not in self._backoffs:
+                self._unoffer(task_id)
+                self._offer(task_id)
+
     def _offer(self, task_id: str) -> None:
+        if self._owner(self._tasks[task_id]).status == "suspended":
+            return  # it comes back when its instance is resumed
         topic, entry = self._place(task_id)
         insort(self._offered.setdefault(topic, []), entry)
         self._ring_topic(topic)

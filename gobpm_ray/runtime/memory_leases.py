@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
 
 from gobpm_ray.checkpoint import rows
 from gobpm_ray.core.keys import PROPERTY, properties_of
 from gobpm_ray.core.step import HistoryEntry
 from gobpm_ray.errors import BrokenInvariant, LeaseLost
-from gobpm_ray.runtime.memory_calls import MemoryCalls
+from gobpm_ray.runtime.memory_data import MemoryData
 from gobpm_ray.runtime.memory_state import Instance, Lease, locked
-from gobpm_ray.runtime.ports import Claim, Commit, CommitResult, TriggerRow
+from gobpm_ray.runtime.ports import ArmRow, Claim, Commit, CommitResult, ParkedStart, SentCommit, TriggerRow
+from gobpm_ray.runtime.sending import CarriedOut
 
 LASTING_PARTS = ("h", "s0")
 """What is left of an ended instance: its head and the root scope's variables."""
 
 
-class MemoryLeases(MemoryCalls):
+class MemoryLeases(MemoryData):
     @locked
     def claim(self, token: str) -> Claim | None:
         claim = self._claim(token)
@@ -50,6 +53,15 @@ class MemoryLeases(MemoryCalls):
         instance.deaths = None
         self._release(instance)
         self._make_ready(instance, self._live() + backoff_ms)
+
+    @locked
+    def unclaim(self, instance_id: str, token: str) -> None:
+        instance = self._instances.get(instance_id)
+        if instance is None or instance.lease is None or instance.lease.token != token:
+            raise LeaseLost(f"instance {instance_id}: lease {token!r} is not the live one")
+        self._release(instance)
+        live = self._live()
+        self._make_ready(instance, min(live, self._ready[0][0]) if self._ready else live)
 
     @locked
     def release_dead(self, actor: str) -> int:
@@ -93,6 +105,7 @@ class MemoryLeases(MemoryCalls):
                 f"instance {instance.id}: commit {commit.commit_id} started from version {commit.version}, "
                 f"the stored version is {instance.version}"
             )
+        self._check_data(commit)
         consumed = list(commit.consumed)
         if [d.row.id for d in instance.inbox[: len(consumed)]] != consumed:
             raise BrokenInvariant(
@@ -100,7 +113,36 @@ class MemoryLeases(MemoryCalls):
             )
         # Everything has been checked; from here on nothing may refuse.
         del instance.inbox[: len(consumed)]
+        self._carry_out(instance, commit)
+        kept = not commit.outcome and self._keeps(instance, commit.residency)
+        if kept:
+            lease.expiry = self._live() + self.settings.lease_ttl_ms
+            lease.busy = instance.worked = commit.residency == "keep" or bool(instance.inbox)
+        elif not commit.outcome:
+            self._park(instance, commit)
+        instance.deaths = None
+        inbox = len(instance.inbox)
+        following = self._claim(commit.next_token) if commit.next_token and not kept else None
+        ready = len(self._ready) if following is not None else 0
+        result = CommitResult(kept, instance.version, inbox, self._now(), following, ready)
+        instance.last_commit = (commit.commit_id, result)
+        return result
+
+    def _bear(self, start: ParkedStart, seq: int) -> None:
+        """A new instance as its first leg leaves it, without a lease."""
+        given, commit = (start.process_id, start.version, start.business_key, start.now), start.commit
+        instance = Instance(start.instance_id, seq, *given, epoch=1)
+        self._instances[instance.id] = instance
+        self._carry_out(instance, commit)
+        if not commit.outcome:
+            self._park(instance, commit)
+        result = CommitResult(False, instance.version, len(instance.inbox), self._now())
+        instance.last_commit = (commit.commit_id, result)
+
+    def _carry_out(self, instance: Instance, commit: Commit) -> None:
+        """All that the step wants, but what becomes of the lease."""
         self._write(instance, commit)
+        self._commit_data(commit)
         for trigger in commit.returned:
             self._return_message(trigger, instance.process_id)
         if commit.outcome:
@@ -117,22 +159,16 @@ class MemoryLeases(MemoryCalls):
             if send.addressed:
                 self._hand_on(instance, send)
 
-        kept = not commit.outcome and self._keeps(instance, commit.residency)
-        if kept:
-            lease.expiry = self._live() + self.settings.lease_ttl_ms
-            lease.busy = instance.worked = commit.residency == "keep" or bool(instance.inbox)
-        elif not commit.outcome:
-            self._release(instance)
-            for fact in commit.release_facts:
-                self._add_fact(fact)
-            if instance.inbox:
-                self._make_ready(instance, self._live())
-        instance.deaths = None
-        inbox = len(instance.inbox)
-        following = self._claim(commit.next_token) if commit.next_token and not kept else None
-        result = CommitResult(kept, instance.version, inbox, self._now(), following)
-        instance.last_commit = (commit.commit_id, result)
-        return result
+    def _park(self, instance: Instance, commit: Commit) -> None:
+        """It is a record and nothing else, unless something has come for it."""
+        self._release(instance)
+        for fact in commit.release_facts:
+            self._add_fact(fact)
+        if instance.inbox:
+            self._make_ready(instance, self._live())
+
+    def send_commit(self, commit: Commit) -> SentCommit:
+        return CarriedOut(self.commit, commit)
 
     def _answered_before(self, instance: Instance | None, commit: Commit) -> CommitResult | None:
         """A retry after somebody else's commit is known by the lease that only its first call can have taken."""
@@ -157,11 +193,25 @@ class MemoryLeases(MemoryCalls):
             self._withdraw(instance.id, wait)
         if not commit.outcome:
             for arm in commit.arms:
-                self._arm(instance.id, arm)
+                self._arm(instance.id, self._joined(instance, arm, commit.arms) if arm.joins else arm)
         instance.history.extend(commit.history)
         del instance.history[: max(0, len(instance.history) - self.settings.history_limit)]
         for fact in commit.facts:
             self._add_fact(fact)
+
+    def _joined(self, instance: Instance, arm: ArmRow, arms: Sequence[ArmRow]) -> ArmRow:
+        """In the race of a wait that is armed already. If it was in none, it is in this one now; an unkeyed wait goes
+        with the last that takes its place."""
+        partner = instance.waits.get(arm.joins)
+        if partner is None:
+            return arm
+        group = partner.arm.group or arm.group
+        last = [other for other in arms if other.joins == arm.joins][-1] is arm
+        if partner.arm.kind != "unkeyed":
+            partner.arm = replace(partner.arm, group=group)
+        elif last:
+            self._withdraw(instance.id, arm.joins)
+        return replace(arm, group=group)
 
     def _end(self, instance: Instance, commit: Commit) -> None:
         """Nothing can reach the instance any more; messages that it leaves unread are for others."""

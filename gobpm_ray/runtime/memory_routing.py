@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
-from gobpm_ray.core.keys import PROPERTY, SEPARATOR, canonical_key, routes
+from gobpm_ray.core.keys import PROPERTY, SEPARATOR, began_by, canonical_key, routes
 from gobpm_ray.runtime.limits import checked_payload, full
 from gobpm_ray.runtime.memory_state import Instance, MemoryState, Pending, Wait, locked
 from gobpm_ray.runtime.ports import (
@@ -61,10 +61,15 @@ class MemoryRouting(MemoryState):
         return [self._pending[seq].row for seq, _ in zip(later, range(limit), strict=False)]
 
     @locked
-    def route(self, seq: int, limit: int) -> Routed:
+    def route(self, seq: int, limit: int, key: str = "") -> Routed:
         pending = self._pending.get(seq)
         if pending is None:
             return Routed("gone")
+        row = pending.row
+        if row.kind == "message" and key:
+            pending.row = replace(row, key=key)
+        elif row.kind == "message" and row.expires > self._now() and self._values.get(f"correlates:{row.name}"):
+            return Routed("unread")
         if pending.row.kind == "signal":
             return self._broadcast(pending, limit)
         if self._expects_room(pending.row):
@@ -128,12 +133,12 @@ class MemoryRouting(MemoryState):
         if takers or started:
             self._only.pop(row.seq, None)
             return Routed("delivered", len(takers), started)
-        self._park(row)
+        self._park_message(row)
         return Routed("parked")
 
     def _may_start(self, process_id: str, row: PendingRow) -> bool:
         """Not while a living instance of the process holds the conversation: then it is for that one to take (M50)."""
-        begun = any((process_id, key) in self._conversations for key in _began_by(row))
+        begun = any((process_id, key) in self._conversations for key in began_by(row.name, row.key))
         return not begun and self._may_have(process_id, row.seq)
 
     def _broadcast(self, pending: Pending, limit: int) -> Routed:
@@ -170,7 +175,8 @@ class MemoryRouting(MemoryState):
         named = row.key if PROPERTY in row.key else ""
         trigger = TriggerRow(row.id, "start", wait.arm.node, self._next_seq(), named, payload=row.payload)
         instance = self._new_instance(process_id, len(self._definitions[process_id]), instance_id, "", trigger)
-        instance.began = _began_by(row)
+        together = wait.arm.row.decode() if row.kind == "message" else ""
+        instance.began = began_by(row.name, row.key, together) if row.kind == "message" else ()
         for key in instance.began:
             self._conversations[process_id, key] = instance_id
         return 1
@@ -187,33 +193,35 @@ class MemoryRouting(MemoryState):
         """What came before its start was deployed begins an instance now."""
         by_name = arm.key.endswith(SEPARATOR)
         keys = sorted(key for key in self._parked if key == arm.key or (by_name and key.startswith(arm.key)))
-        self._reroute([row for key in keys for row in self._parked[key]][:1000])
+        found = {row.seq: row for key in keys for row in self._parked[key]}
+        self._reroute(list(found.values())[:1000])
 
     def _reroute(self, rows: Sequence[PendingRow]) -> None:
         """Parked messages are looked at once more, each at its place."""
         for row in list(rows):
-            parked = self._parked[routes(row.key)[0]]
-            self._unpark(routes(row.key)[0], parked.index(row))
+            self._unpark(row)
             self._put_pending(replace(row, accepted_live=self._live()))
 
     # --- parked messages
-    def _park(self, row: PendingRow) -> None:
-        key = routes(row.key)[0]
-        insort(self._parked.setdefault(key, []), row, key=lambda parked: parked.seq)
-        heapq.heappush(self._parked_by_expiry, (row.expires, row.seq, key))
+    def _park_message(self, row: PendingRow) -> None:
+        """Under every key that it is looked for by."""
+        self._parked_rows[row.seq] = row
+        for key in routes(row.key):
+            insort(self._parked.setdefault(key, []), row, key=lambda parked: parked.seq)
+        heapq.heappush(self._parked_by_expiry, (row.expires, row.seq))
 
     def _unpark_row(self, trigger: TriggerRow) -> None:
-        key = routes(trigger.key)[0]
-        index = next((i for i, row in enumerate(self._parked.get(key, ())) if row.seq == trigger.seq), -1)
-        if index >= 0:
-            self._unpark(key, index)
+        if (row := self._parked_rows.get(trigger.seq)) is not None:
+            self._unpark(row)
 
-    def _unpark(self, key: str, index: int) -> PendingRow:
-        rows = self._parked[key]
-        row = rows.pop(index)
-        if not rows:
-            del self._parked[key]
-        return row
+    def _unpark(self, row: PendingRow) -> None:
+        """All its entries go together: whoever finds it by one key has it."""
+        del self._parked_rows[row.seq]
+        for key in routes(row.key):
+            rows = self._parked[key]
+            rows.remove(row)
+            if not rows:
+                del self._parked[key]
 
     def _drain_parked(self, instance: Instance, wait: Wait) -> None:
         """First in, first out; the TTL is judged here, at match time (M51). A `repeat` wait takes them all.
@@ -227,14 +235,15 @@ class MemoryRouting(MemoryState):
             if not late and (not self._may_have(process_id, row.seq) or self._contradicts(instance, row.key)):
                 passed += 1  # not for this one: it stays where it is
                 continue
-            self._unpark(key, passed)
+            self._unpark(row)
             if late:
                 self._only.pop(row.seq, None)
                 self._bury(row, "expired")
                 continue
             if any(
-                routes(older.row.key)[0] == key
-                and older.row.seq < row.seq
+                older.row.seq < row.seq
+                and older.row.kind == "message"
+                and key in routes(older.row.key)
                 and self._may_have(process_id, older.row.seq)
                 for older in self._pending.values()
             ):
@@ -249,11 +258,12 @@ class MemoryRouting(MemoryState):
     def expire(self, limit: int) -> int:
         done = 0
         while done < limit and self._parked_by_expiry and self._parked_by_expiry[0][0] <= self._now():
-            _, seq, key = heapq.heappop(self._parked_by_expiry)
-            index = next((i for i, row in enumerate(self._parked.get(key, ())) if row.seq == seq), -1)
-            if index >= 0:  # else somebody took it in time
+            expires, seq = heapq.heappop(self._parked_by_expiry)
+            row = self._parked_rows.get(seq)
+            if row is not None and row.expires == expires:  # else somebody took it in time
                 self._only.pop(seq, None)
-                self._bury(self._unpark(key, index), "expired")
+                self._unpark(row)
+                self._bury(row, "expired")
                 done += 1
         live = self._live()
         while done < limit and self._ended:
@@ -321,11 +331,3 @@ class MemoryRouting(MemoryState):
             arm = ArmRow(next_wait, "timer", wait.arm.node, key=wait.arm.key, deadline=next_deadline, row=next_row)
             self._arm(row.instance_id, arm)
         return True
-
-
-def _began_by(row: PendingRow) -> tuple[str, ...]:
-    """The keys of the conversation that a message begins; by its name alone it begins none."""
-    if row.kind != "message":
-        return ()
-    keys = routes(row.key)
-    return () if keys[0] == canonical_key(row.name) else tuple(keys)

@@ -16,7 +16,16 @@ from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
 from gobpm_ray.core.keys import properties_of
-from gobpm_ray.runtime.ports import ArmRow, BellName, CommitResult, DeadRow, Definition, PendingRow, TriggerRow
+from gobpm_ray.runtime.ports import (
+    ArmRow,
+    BellName,
+    CommitResult,
+    DataRow,
+    DeadRow,
+    Definition,
+    PendingRow,
+    TriggerRow,
+)
 from gobpm_ray.settings import Settings
 
 P = ParamSpec("P")
@@ -160,17 +169,21 @@ class MemoryState:
         self._pending: dict[int, Pending] = {}
         self._pending_order: list[int] = []
         self._parked: dict[str, list[PendingRow]] = {}
+        """canonical key -> messages that nobody took and that are looked for by it, in order; one stands under each of
+        its keys."""
+        self._parked_rows: dict[int, PendingRow] = {}
         self._conversations: dict[tuple[str, str], str] = {}
         """(process, canonical key) -> the living instance that a message of this key began."""
         self._only: dict[int, set[str]] = {}
         """Message that was given back, by seq -> the processes that it is for (M52)."""
-        self._parked_by_expiry: list[tuple[int, int, str]] = []
+        self._parked_by_expiry: list[tuple[int, int]] = []
         self._dead: deque[DeadRow] = deque(maxlen=DEAD_LETTERS)
         self._dedup: dict[str, Tombstone] = {}
         self._facts: deque[tuple[tuple[int, int], bytes]] = deque(maxlen=max(1, settings.facts_limit))
         self._last_fact = (0, 0)
         self._orders: dict[str, tuple[str, int]] = {}
         self._values: dict[str, dict[str, bytes]] = {}
+        self._data: dict[str, DataRow] = {}
 
     # --- clocks, counters, bells
     def _now(self) -> int:
@@ -229,6 +242,9 @@ class MemoryState:
             self._ring("task")
 
     def _list_task(self, wait: Wait) -> None:
+        raise NotImplementedError
+
+    def _hold_jobs(self, instance: Instance) -> None:
         raise NotImplementedError
 
     def _unlist_task(self, task_id: str) -> None:

@@ -24,6 +24,10 @@ BellName = Literal["message", "timer", "task", "ready", "supervisor"]
 """One bit each; rung by the scripts, popped by the one who sleeps on it."""
 
 
+StartRow = tuple[str, int, str, str, str, bytes]
+"""The arguments of `Store.start`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """The answer "stored": `seq` orders it, `duplicate` says that this delivery id was accepted before (nothing was
@@ -54,7 +58,8 @@ class TriggerRow:
 @dataclass(frozen=True, slots=True)
 class ArmRow:
     """A wait to hold. `kind` decides its index: timer -> due, message and signal -> subs, task and job -> tasks,
-    incident -> incidents. A child or conditional wait has none: what meets it names it."""
+    incident -> incidents. A child or conditional wait has none: what meets it names it. Nor has an unkeyed one, which
+    nothing meets: another takes its place."""
 
     wait: str
     kind: str
@@ -70,6 +75,9 @@ class ArmRow:
     """Task and job: the JSON row that lists show and the accepting script reads
     (`node name assignee users groups required due follow_up priority form topic inputs`, absent fields default).
     Start timers of a process: `{"cycle","anchor","index"}`."""
+    joins: str = ""
+    """A wait of the instance: if it is armed, this one is in its race, which is called `group` if it was in none; an
+    unkeyed one is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,35 @@ class SendRow:
     @property
     def addressed(self) -> bool:
         return self.kind not in ("message", "signal")
+
+
+@dataclass(frozen=True, slots=True)
+class DataRow:
+    """What a data store of the engine holds."""
+
+    name: str
+    version: int
+    """Another one for every write, and never the same again, also not of a store that was dropped in between."""
+    at: int
+    """Business time of the write."""
+    by: str
+    """The instance that wrote it; '' : an operator."""
+    secret: bool
+    """Something in it is a secret of the process that wrote it: nobody is shown the value."""
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DataUse:
+    """What a step has to do with one data store."""
+
+    name: str
+    seen: int = -1
+    """The version that was read, 0 while there was none: the commit is refused unless it is still that one. -1: it was
+    not read."""
+    value: bytes | None = None
+    """Written; None: it was only read."""
+    secret: bool = False
 
 
 Residency = Literal["release", "keep", "either"]
@@ -134,8 +171,30 @@ class Commit:
     """Appended too if the commit releases the lease: what is only true then, when the store decides an `either`."""
     learnt: str = ""
     """Correlation properties as `core.keys.learnt_text` writes them, when the step has learnt more; '' otherwise."""
+    data: Sequence[DataUse] = ()
+    """DataStoreChanged, with nothing written, if one of them is not as it was read."""
     next_token: str = ""
     """Claim the next ready instance with this token if the commit frees the actor; '' claims nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedStart:
+    """A start whose first leg is computed already: the instance begins where that leg ends (docs/adr/0010)."""
+
+    process_id: str
+    version: int
+    """The leg's own; never 0."""
+    newest: bool
+    """The newest was asked for: not so unless `version` still is it."""
+    instance_id: str
+    delivery_id: str
+    business_key: str
+    payload: bytes
+    """Of the start trigger, which the commit consumes; not stored, but held to its limit."""
+    now: int
+    """Business time of the leg."""
+    commit: Commit
+    """From version 0: releases or ends, consumes the start trigger alone, has nothing to do with data stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +233,22 @@ class CommitResult:
     """Triggers that came meanwhile: if kept, go on with them; if released, the instance is ready again."""
     now: int
     next: Claim | None = None
+    ready: int = field(default=0, compare=False)
+    """With `next`: how many more are ready. A hint, old when it is read."""
+
+
+class SentCommit(Protocol):
+    """A commit that was sent and whose answer is not read yet."""
+
+    def result(self) -> CommitResult:
+        """Waits for the answer; raises what `commit` raises. Once only."""
+
+
+class SentStarts(Protocol):
+    """Parked starts that were sent and whose answers are not read yet."""
+
+    def result(self) -> list[Accepted | None]:
+        """Waits for the answers; raises what `start_parked` raises. Once only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +272,7 @@ class PendingRow:
 class Routed:
     """What became of one row in one call."""
 
-    result: Literal["delivered", "parked", "dropped", "partial", "gone", "expired", "full"]
+    result: Literal["delivered", "parked", "dropped", "partial", "gone", "expired", "full", "unread"]
     """delivered: folded; parked: nobody waits, kept until its TTL; dropped: a signal to nobody; partial: a broadcast
     with more to do;
     gone: folded before; expired: became a dead letter; full: its taker's inbox is, and it stays pending."""
@@ -340,6 +415,10 @@ class Population:
 class Store(Protocol):
     """See the module's docstring. Every method raises EnvironmentFailure when the store cannot answer."""
 
+    @property
+    def durable(self) -> bool:
+        """It outlives the program, and instances are released to it."""
+
     # --- definitions
     def deploy(self, process_id: str, document: bytes, starts: Sequence[ArmRow]) -> tuple[int, bool]:
         """Store a version unless the newest one has the same document; arm its start events, withdraw the older
@@ -365,8 +444,18 @@ class Store(Protocol):
     ) -> Accepted:
         """A new instance, ready, with one `start` trigger. `version` 0: the newest. UnknownProcess if there is none."""
 
-    def start_many(self, rows: Sequence[tuple[str, int, str, str, str, bytes]]) -> list[Accepted]:
-        """`start` for each, pipelined; not atomic as a whole."""
+    def start_many(self, rows: Sequence[StartRow], before: int = 0) -> list[Accepted]:
+        """`start` for each, pipelined; not atomic as a whole. `before`: so many more of the caller's are stored
+        already, which a refusal says."""
+
+    def start_parked(self, starts: Sequence[ParkedStart]) -> list[Accepted | None]:
+        """Each as `start`, a claim, its commit and the release would have left it, but in one step; pipelined like
+        `start_many`. A duplicate is answered as there. None: nothing was stored; start it plainly, which says so if it
+        is refused: the newest version is another one, the business time is more than a second away from the leg's,
+        the process is unknown, the id is taken, or a limit is reached."""
+
+    def send_parked(self, starts: Sequence[ParkedStart]) -> SentStarts:
+        """The same, not waited for. The calling thread's later calls are carried out after it."""
 
     def publish(self, delivery_id: str, kind: str, key: str, name: str, payload: bytes, ttl: int) -> Accepted:
         """A message or signal, to be folded by the MessageHolder: cost independent of who waits (H1)."""
@@ -387,11 +476,18 @@ class Store(Protocol):
         """Pending triggers of an instance that we lease, and the business time; LeaseLost."""
 
     def commit(self, commit: Commit) -> CommitResult: ...
+    def send_commit(self, commit: Commit) -> SentCommit:
+        """The same, not waited for. The calling thread's later calls are carried out after it."""
+
     def renew(self, instance_id: str, token: str) -> tuple[int, int]:
         """Extend our lease; (inbox length, number of ready instances); LeaseLost."""
 
     def abandon(self, instance_id: str, token: str, backoff_ms: int) -> None:
         """Give the lease back without consuming anything: ready again after the back-off (D18). LeaseLost."""
+
+    def unclaim(self, instance_id: str, token: str) -> None:
+        """A claim with which nothing was begun goes back to the head of the line, its count of silent deaths as it was.
+        LeaseLost."""
 
     def release_dead(self, actor: str) -> int:
         """Leases whose token starts with `actor:` are released to ready; how many."""
@@ -414,8 +510,10 @@ class Store(Protocol):
         """Hold or renew the order lease of a holder kind."""
 
     def pending(self, after_seq: int, limit: int) -> list[PendingRow]: ...
-    def route(self, seq: int, limit: int) -> Routed:
-        """Fold one row; a broadcast folds at most `limit` waits a call and keeps its progress in the store."""
+    def route(self, seq: int, limit: int, key: str = "") -> Routed:
+        """Fold one row; a broadcast folds at most `limit` waits a call and keeps its progress in the store. `unread`: a
+        model says where in this message's payload its correlation properties stand; read it, and call again with the
+        message's `key` as that completes it (`gobpm_ray.runtime.correlating`)."""
 
     def fail(self, seq: int, reason: str) -> bool:
         """A pending row whose content no script can fold becomes a dead letter (H6); False: it was not pending."""
@@ -436,7 +534,8 @@ class Store(Protocol):
 
     def due(self, limit: int) -> DueList: ...
     def fire(self, rows: Sequence[DueRow]) -> int:
-        """Deliver due timers to their instances, each re-checked; how many were delivered."""
+        """Deliver due timers to their instances, each re-checked; how many were delivered. One whose instance is
+        damaged stays due, is named in the log, and holds up no other."""
 
     def start_timer_row(self, process: str, wait: str) -> bytes | None:
         """The row of a process's start timer (`process` with its `@`)."""
@@ -496,6 +595,20 @@ class Store(Protocol):
     def wake_jobs(self, limit: int) -> int:
         """Jobs whose lock has ended or whose back-off is over may be fetched, and their workers hear it; how many."""
 
+    # --- data stores of the engine
+    def read_data(self, names: Sequence[str]) -> dict[str, DataRow]:
+        """What these data stores hold at one moment; one that nobody has written is not among them."""
+
+    def all_data(self) -> list[DataRow]:
+        """Every data store that holds something, by name."""
+
+    def write_data(self, name: str, value: bytes, expected: int = -1, *, secret: bool = False) -> int:
+        """An operator writes a data store; its new version. `expected`: only if it has this version (0: holds nothing),
+        DataStoreChanged otherwise. LimitReached for a value beyond `max_variable`."""
+
+    def drop_data(self, name: str) -> bool:
+        """The data store holds nothing any more; False: it held nothing."""
+
     # --- incidents
     def incidents(self, after_seq: int = 0, limit: int = 1_000) -> list[tuple[int, str, str]]:
         """(seq, instance id, wait) of open incidents, oldest first, over all instances; wait '': of the whole instance
@@ -532,7 +645,7 @@ class Store(Protocol):
     # --- the engine's own registry
     def put_value(self, table: str, name: str, value: bytes) -> None:
         """Small durable registers of the engine (callables, supervisor's heartbeat, actors): `table` is one of
-        `code`, `engine`, `actors`, `folding`."""
+        `code`, `engine`, `actors`, `folding`, `stores` (what processes say of their data stores)."""
 
     def get_value(self, table: str, name: str) -> bytes | None: ...
     def values(self, table: str) -> dict[str, bytes]: ...

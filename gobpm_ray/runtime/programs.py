@@ -26,6 +26,8 @@ JOBS = "jobs:"
 """The store's table, and the prefix of the names in it, where a process's job elements stand."""
 ELEMENTS = "elements"
 """The store's table of the user's own elements: name -> `module:Class` of its family."""
+SECRETS = "secrets:"
+"""The prefix of the names where the variables stand that a deployment has declared secret."""
 PINS = "pins:"
 """The prefix of the names where the versions stand that a process version's calls are bound to."""
 
@@ -81,6 +83,8 @@ class Programs:
                 f"process {process_id} version {version} is not deployed; deploy it and its instances go on"
             )
         process = _with_retries(read_document(definition.document, process_id), self._settings.retries)
+        if secrets := read_secrets(self._store, process_id):
+            process = replace(process, secrets=tuple(sorted(secrets.union(process.secrets))))
         load_elements(self._store, process)
         declared = read_job_nodes(self._store, process_id)
         pins = read_pins(self._store, process_id, definition.version)
@@ -177,6 +181,20 @@ def write_job_nodes(store: Store, process_id: str, nodes: Collection[str]) -> No
 def read_job_nodes(store: Store, process_id: str) -> frozenset[str]:
     """What `write_job_nodes` said last."""
     row = store.get_value(ENGINE, JOBS + process_id)
+    return frozenset(json.loads(row)) if row else frozenset()
+
+
+def write_secrets(store: Store, process_id: str, names: Collection[str]) -> None:
+    """These variables of the process are secret, whatever its model says, and stay it in later versions. Written before
+    the definition, or an instance that starts at once would show them."""
+    known = read_secrets(store, process_id)
+    if not known.issuperset(names):
+        store.put_value(ENGINE, SECRETS + process_id, json.dumps(sorted(known | set(names))).encode())
+
+
+def read_secrets(store: Store, process_id: str) -> frozenset[str]:
+    """What every `write_secrets` has said."""
+    row = store.get_value(ENGINE, SECRETS + process_id)
     return frozenset(json.loads(row)) if row else frozenset()
 
 

@@ -72,15 +72,16 @@ def _node(node: ProgramNode, most: int) -> ProgramNode:
 
 
 def _binding(binding: Binding, most: int) -> Binding:
-    return replace(binding, source=_operand(binding.source, binding.target, most))
+    where = "variable" if binding.store is None else "data store"
+    return replace(binding, source=_operand(binding.source, binding.target, most, where))
 
 
-def _operand(operand: Operand, name: str, most: int) -> Operand:
+def _operand(operand: Operand, name: str, most: int, where: str = "variable") -> Operand:
     evaluate = operand.evaluate
 
     def checked(variables: Mapping[str, object], now_ms: int) -> object:
         value = evaluate(variables, now_ms)
-        _check({name: value}, name, most)
+        _check({name: value}, name, most, where)
         return value
 
     return replace(operand, evaluate=checked)
@@ -95,10 +96,10 @@ def _statements(run: Statements, most: int) -> Statements:
     return checked
 
 
-def _check(values: Mapping[str, object], name: str, most: int) -> None:
-    size = len(dump(dict(values), "variable"))
+def _check(values: Mapping[str, object], name: str, most: int, where: str = "variable") -> None:
+    size = len(dump(dict(values), where))
     if 0 < most < size:
         raise LimitReached(
-            f"variable '{name}': it has {size} bytes, the limit is {most} (max_variable); keep it elsewhere and its "
+            f"{where} '{name}': it has {size} bytes, the limit is {most} (max_variable); keep it elsewhere and its "
             "address here"
         )

@@ -24,7 +24,8 @@ Write = tuple[str | bytes | int, ...]
 PROCESS = "@"
 HASHES = frozenset({"tasks", "owners", "jobs"})
 JOB_PLACES = ("joblocks", "jobwait", "jobq")
-"""An open job stands in exactly one of them; if in several, in the first."""
+"""An open job stands in exactly one of them; if in several, in the first. Of an instance that is held none stands in
+the last."""
 PLACES = ("instances", "ready", "leases", "idle", "ended", "purge")
 """Indexes in which an instance stands by its id alone."""
 LASTING = (b".h", b".s0")
@@ -55,6 +56,8 @@ class Armed:
     touch: tuple[str, ...] = ()
     required: bool = True
     """False: it may be there, and need not (a start timer that has no further occurrence)."""
+    row: bytes = b""
+    """Of a process's start: what stands in the place of `touch`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ class _Row:
             b"r" if armed.repeat else b"o",
             str(armed.depth).encode(),
             seq,
-            ",".join(armed.touch).encode(),
+            armed.row or ",".join(armed.touch).encode(),
         ]
         kind, node, key, deadline, group, mode, level, place, touch = fields
         return cls(kind, node, key, deadline, group, mode, level, place, touch, RS.join(fields))
@@ -190,7 +193,7 @@ class Owner:
                 out.append(self._said(entry, f"{score}", f"{there:.0f}", self._add(entry, score)))
         for places in self.jobs:
             stands = [entry for entry in places if entry in found]
-            if not stands:
+            if not stands and self._offers:
                 out.append(self._said(places[-1], "0", "nothing", self._add(places[-1], 0)))
             twice = "a job that stands elsewhere"
             out.extend(self._said(entry, "nothing", twice, self._remove(entry)) for entry in stands[1:])
@@ -198,6 +201,15 @@ class Owner:
             if entry not in self.must and entry not in self.may:
                 out.append(self._said(entry, "nothing", f"{there:.0f}", self._remove(entry)))
         return out
+
+    @property
+    def _held(self) -> bool:
+        return self._holding.fields.get(b"st") == b"s"
+
+    @property
+    def _offers(self) -> bool:
+        """Its jobs may be fetched. One whose hold has just been ended by a cancel offers nothing more."""
+        return not self._held and not any(trigger.split(RS, 2)[1] == b"cancel" for trigger in self._holding.inbox)
 
     def _place(self) -> None:
         holding, at = self._holding, self._holding.id.encode()
@@ -253,7 +265,7 @@ class Owner:
 
     def _job(self, task: bytes, row: _Row) -> None:
         member = RS.join((row.key, b"%012d" % int(row.seq), task))
-        places = (("joblocks", task), ("jobwait", task), ("jobq", member))
+        places = (("joblocks", task), ("jobwait", task), *((("jobq", member),) if not self._held else ()))
         self.may.update(places, {("jobs", task)})
         if not self._holding.ended:
             self.jobs.append(places)

@@ -17,43 +17,54 @@ class RowHolding:
     row: bytes | None
     pend: bool
     progress: bool
-    member: bytes
-    """What it is parked under: computed from the row if there is one, else what was found."""
-    parked: bool
-    parkx: float | None
+    members: tuple[bytes, ...]
+    """What it is parked under, one for each key: computed from the row if there is one, else what was found."""
+    parked: tuple[bool, ...]
+    parkx: tuple[float | None, ...]
+    stray: bool = False
+    """The member names a row that is parked by other keys: whatever becomes of it, this is none of its entries."""
 
     def guards(self, keys: Keys) -> tuple[Write, ...]:
-        stands: list[Write] = [
-            ("HEXISTS", keys["in"], self.seq, int(self.row is not None)),
-            ("ZSCORE", keys["pend"], self.seq, self.seq if self.pend else b"-"),
-        ]
-        if self.member:
-            stands.append(("ZSCORE", keys["parked"], self.member, 0 if self.parked else b"-"))
+        stands: list[Write] = []
+        if not self.stray:
+            stands += [
+                ("HEXISTS", keys["in"], self.seq, int(self.row is not None)),
+                ("ZSCORE", keys["pend"], self.seq, self.seq if self.pend else b"-"),
+            ]
+        for member, parked in zip(self.members, self.parked, strict=True):
+            stands.append(("ZSCORE", keys["parked"], member, 0 if parked else b"-"))
         return tuple(stands)
 
 
-def parked_member(seq: int, row: bytes) -> bytes:
-    """As a message stands in `parked`: by its key, then by its place in the order."""
-    return row.split(RS, 3)[2].split(b"\x1d")[0] + RS + b"%012d" % seq
+def parked_members(seq: int, row: bytes) -> tuple[bytes, ...]:
+    """As a message stands in `parked`: by each of its keys, then by its place in the order. By the first it expires."""
+    if row.count(RS) < 3:
+        return ()
+    base, *named = row.split(RS, 3)[2].split(b"\x1d")
+    head = b"\x1f".join(base.split(b"\x1f")[:2]) + b"\x1f="
+    keys = (base, *(head + each.partition(b"=")[2] for each in named if each[:1] != b"!"))
+    return tuple(dict.fromkeys(key + RS + b"%012d" % seq for key in keys))
 
 
 def row_differences(holding: RowHolding, keys: Keys) -> list[Difference]:
     """Every accepted row is pending or parked, never both; nothing else is."""
     out: list[Difference] = []
-    seq, member = str(holding.seq), shown(holding.member)
+    seq = str(holding.seq)
 
     def differs(kind: str, key: str, expected: str, found: str, *writes: Write) -> None:
         out.append(Difference(kind, key, expected, found, writes))
 
-    drop_parked: Write = ("ZREM", keys["parked"], holding.member)
-    drop_parkx: Write = ("ZREM", keys["parkx"], holding.member)
+    def no_longer_parked(parked: str) -> None:
+        for member, stands, expires in zip(holding.members, holding.parked, holding.parkx, strict=True):
+            if stands:
+                differs("parked", shown(member), "nothing", parked, ("ZREM", keys["parked"], member))
+            if expires is not None:
+                differs("parkx", shown(member), "nothing", f"{expires:.0f}", ("ZREM", keys["parkx"], member))
+
     if holding.row is None:
         if holding.pend:
             differs("pend", seq, "nothing", "a row that is not stored", ("ZREM", keys["pend"], holding.seq))
-        if holding.parked:
-            differs("parked", member, "nothing", "a row that is not stored", drop_parked)
-        if holding.parkx is not None:
-            differs("parkx", member, "nothing", f"{holding.parkx:.0f}", drop_parkx)
+        no_longer_parked("a row that is not stored")
         if holding.progress:
             differs("progress", seq, "nothing", "progress of no row", ("HDEL", keys["progress"], holding.seq))
         return out
@@ -65,20 +76,30 @@ def row_differences(holding: RowHolding, keys: Keys) -> list[Difference]:
             differs("in", seq, "a row of eight fields", "damaged", ("ZADD", keys["pend"], holding.seq, holding.seq))
         return out
     message = row.kind == "message"
-    if not holding.pend and not (holding.parked and message):
+    parked = message and any(holding.parked)
+    if not holding.pend and not parked:
         differs("pend", seq, f"{row.kind} {row.id}", "neither pending nor parked", ("ZADD", keys["pend"], seq, seq))
-    in_place = holding.parked and message and not holding.pend
-    if holding.parked and not in_place:
-        differs("parked", member, "nothing", f"{row.kind} that is pending", drop_parked)
-    if in_place and holding.parkx != row.expires:
-        found = "nothing" if holding.parkx is None else f"{holding.parkx:.0f}"
-        differs("parkx", member, str(row.expires), found, ("ZADD", keys["parkx"], row.expires, holding.member))
-    if not in_place and holding.parkx is not None:
-        differs("parkx", member, "nothing", f"{holding.parkx:.0f}", drop_parkx)
+    if holding.pend or not parked:
+        no_longer_parked(f"{row.kind} that is pending")
+    else:
+        expiries = (row.expires, *(None for _ in holding.members[1:]))
+        places = zip(holding.members, holding.parked, holding.parkx, expiries, strict=True)
+        for member, stands, found, wanted in places:
+            if not stands:
+                differs("parked", shown(member), "an entry", "nothing", ("ZADD", keys["parked"], 0, member))
+            if found != wanted:
+                right: Write = ("ZREM", keys["parkx"], member)
+                if wanted is not None:
+                    right = ("ZADD", keys["parkx"], wanted, member)
+                differs("parkx", shown(member), _or_nothing(wanted), _or_nothing(found), right)
     # Of a message it says by which processes it was given back, wherever it stands.
     if holding.progress and not (holding.pend or message):
         differs("progress", seq, "nothing", f"progress of a {row.kind}", ("HDEL", keys["progress"], holding.seq))
     return out
+
+
+def _or_nothing(score: float | None) -> str:
+    return "nothing" if score is None else f"{score:.0f}"
 
 
 def memory_differences(delivery: bytes, stored: bytes | None, score: float | None, keys: Keys) -> list[Difference]:

@@ -16,13 +16,13 @@ from gobpm_ray.settings import SECOND
 from gobpm_ray.store import rows
 from gobpm_ray.store.calls import store_call
 from gobpm_ray.store.connection import ANSWER_TIMEOUT_S
-from gobpm_ray.store.housekeeping import Housekeeping
+from gobpm_ray.store.data_calls import DataCalls
 
 _FIELDS = 5
 """Of a job in the answer of `job_fetch.lua`."""
 
 
-class JobCalls(Housekeeping):
+class JobCalls(DataCalls):
     @store_call
     def fetch_jobs(self, topics: Sequence[str], worker: str, lock_ms: int, limit: int) -> list[JobView]:
         # Random, for the same worker that lost a job may fetch it again and must not report it by the old lock.

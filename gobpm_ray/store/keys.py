@@ -23,8 +23,8 @@ FIXED = (
     "progress",  # hash: seq -> how far a broadcast has been folded; of a message given back: by which processes
     "dedup",  # hash: delivery id -> accepted ms RS instance
     "dedupx",  # zset: delivery id -> accepted ms
-    "parked",  # zset, lexicographic: canonical key RS seq of messages that nobody took
-    "parkx",  # zset: the same members -> business ms at which they expire
+    "parked",  # zset, lexicographic: canonical key RS seq of messages that nobody took, one for each key of a message
+    "parkx",  # zset: of each such message the member of its first key -> business ms at which it expires
     "dead",  # list: dead letters, newest first
     "facts",  # stream: what happened
     "tasks",  # hash: task id -> created RS kind RS row

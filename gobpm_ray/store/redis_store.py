@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ import redis
 
 from gobpm_ray.errors import (
     BrokenInvariant,
+    DataStoreChanged,
     InputError,
     LeaseLost,
     TaskRefused,
@@ -32,10 +34,14 @@ from gobpm_ray.runtime.ports import (
     DueList,
     DueRow,
     InstanceRecord,
+    ParkedStart,
     PendingRow,
     Population,
     Quiet,
     Routed,
+    SentCommit,
+    SentStarts,
+    StartRow,
     TaskView,
     TriggerRow,
 )
@@ -45,10 +51,41 @@ from gobpm_ray.store.calls import store_call
 from gobpm_ray.store.connection import ANSWER_TIMEOUT_S
 from gobpm_ray.store.job_calls import JobCalls
 from gobpm_ray.store.keys import Keys
-from gobpm_ray.store.scripts import Scripts
+from gobpm_ray.store.scripts import Argument, Scripts, Sent
+
+log = logging.getLogger("gobpm_ray.store")
 
 _FIRED = 20
 """Due timers in one call of the script: under half a millisecond of the store."""
+
+
+class _Sent:
+    """A commit whose answer stands, or will stand, in the thread's connection."""
+
+    def __init__(self, commit: Commit, sent: Sent, read: Callable[[Commit, Any], CommitResult]) -> None:
+        self._commit, self._sent, self._read = commit, sent, read
+
+    @store_call
+    def result(self) -> CommitResult:
+        return self._read(self._commit, self._sent.reply())
+
+
+class _SentStarts:
+    """Starts whose answers stand, or will stand, in the thread's connection."""
+
+    def __init__(self, starts: Sequence[ParkedStart | None], sent: Sequence[Sent]) -> None:
+        self._starts, self._sent = starts, sent
+
+    @store_call
+    def result(self) -> list[Accepted | None]:
+        sent = iter(self._sent)
+        return [None if start is None else _born(start, next(sent).reply()) for start in self._starts]
+
+
+def _born(start: ParkedStart, reply: Any) -> Accepted | None:
+    if reply[0] == b"plainly":
+        return None
+    return Accepted(start.delivery_id, reply[1] == 1, reply[0].decode(), reply[2])
 
 
 class RedisStore(JobCalls):
@@ -59,6 +96,8 @@ class RedisStore(JobCalls):
     def __init__(self, client: redis.Redis, settings: Settings) -> None:
         keys = Keys(settings.engine_id)
         super().__init__(client, keys, settings, Scripts(client, keys, settings))
+        self._damaged: set[DueRow] = set()
+        """Deadlines whose instances cannot take them."""
 
     # --- definitions
 
@@ -89,7 +128,7 @@ class RedisStore(JobCalls):
         return self.start_many([(process_id, version, instance_id, delivery_id, business_key, payload)])[0]
 
     @store_call
-    def start_many(self, starts: Sequence[tuple[str, int, str, str, str, bytes]]) -> list[Accepted]:
+    def start_many(self, starts: Sequence[StartRow], before: int = 0) -> list[Accepted]:
         most = self.settings.max_pending
         out: list[Accepted] = []
         for row in starts:
@@ -97,7 +136,8 @@ class RedisStore(JobCalls):
         calls = [(most, *row) for row in starts]
         for row, reply in zip(starts, self._scripts.run_many("start", calls), strict=True):
             if reply[0] == b"full":
-                stored = f"; {len(out)} of these {len(starts)} starts are stored" if len(starts) > 1 else ""
+                several = before + len(starts)
+                stored = f"; {before + len(out)} of these {several} starts are stored" if several > 1 else ""
                 why = f"{reply[1]} instances are ready and not claimed{stored}"
                 raise full(f"start of {row[0]}", "max_pending", why)
             if reply[0] == b"unknown":
@@ -107,6 +147,18 @@ class RedisStore(JobCalls):
                 raise InputError(f"instance {row[2]!r} exists already; choose another id")
             out.append(Accepted(row[3], reply[1] == 1, reply[0].decode(), reply[2]))
         return out
+
+    @store_call
+    def start_parked(self, starts: Sequence[ParkedStart]) -> list[Accepted | None]:
+        return self.send_parked(starts).result()
+
+    @store_call
+    def send_parked(self, starts: Sequence[ParkedStart]) -> SentStarts:
+        settings = self.settings
+        fit = [start if len(start.payload) <= settings.max_payload else None for start in starts]
+        limits = (settings.max_pending, settings.max_resident, settings.whole_parts, settings.claim_triggers)
+        calls = [rows.birth_arguments(start, *limits, settings.max_call_depth) for start in fit if start is not None]
+        return _SentStarts(fit, self._scripts.send_many("birth", calls) if calls else [])
 
     @store_call
     def publish(self, delivery_id: str, kind: str, key: str, name: str, payload: bytes, ttl: int) -> Accepted:
@@ -165,23 +217,32 @@ class RedisStore(JobCalls):
 
     @store_call
     def commit(self, commit: Commit) -> CommitResult:
+        return self._committed(commit, self._run("commit", *self._commit_arguments(commit)))
+
+    @store_call
+    def send_commit(self, commit: Commit) -> SentCommit:
+        return _Sent(commit, self._scripts.send("commit", *self._commit_arguments(commit)), self._committed)
+
+    def _commit_arguments(self, commit: Commit) -> Sequence[Argument]:
         settings = self.settings
-        reply = self._run(
-            "commit",
-            *rows.commit_arguments(
-                commit,
-                settings.max_resident,
-                settings.whole_parts,
-                settings.claim_triggers,
-                settings.max_call_depth,
-            ),
+        return rows.commit_arguments(
+            commit,
+            settings.max_resident,
+            settings.whole_parts,
+            settings.claim_triggers,
+            settings.max_call_depth,
         )
+
+    @staticmethod
+    def _committed(commit: Commit, reply: Any) -> CommitResult:
         if reply[0] == b"lost":
             raise LeaseLost(f"instance {commit.instance_id!r}: commit refused, {reply[1].decode()}")
+        if reply[0] == b"changed":
+            raise DataStoreChanged(f"instance {commit.instance_id!r}: data store {reply[1].decode()!r} has changed")
         if reply[0] == b"inbox":
             raise BrokenInvariant(f"instance {commit.instance_id!r}: the commit names triggers that are not there")
-        following = rows.claim(reply[4:], commit.next_token) if len(reply) > 4 else None
-        return CommitResult(reply[0] == 1, reply[1], reply[2], reply[3], following)
+        following = rows.claim(reply[5:], commit.next_token) if len(reply) > 5 else None
+        return CommitResult(reply[0] == 1, reply[1], reply[2], reply[3], following, reply[4])
 
     @store_call
     def renew(self, instance_id: str, token: str) -> tuple[int, int]:
@@ -193,6 +254,11 @@ class RedisStore(JobCalls):
     @store_call
     def abandon(self, instance_id: str, token: str, backoff_ms: int) -> None:
         if self._run("abandon", instance_id, token, backoff_ms) == 0:
+            raise LeaseLost(f"instance {instance_id!r}: the lease is no longer ours")
+
+    @store_call
+    def unclaim(self, instance_id: str, token: str) -> None:
+        if self._run("unclaim", instance_id, token) == 0:
             raise LeaseLost(f"instance {instance_id!r}: the lease is no longer ours")
 
     @store_call
@@ -242,8 +308,16 @@ class RedisStore(JobCalls):
         return found
 
     @store_call
-    def route(self, seq: int, limit: int) -> Routed:
-        result, woken, started = self._run("route", seq, limit, self.settings.max_inbox)
+    def route(self, seq: int, limit: int, key: str = "") -> Routed:
+        result, woken, started, *damaged = self._run("route", seq, limit, self.settings.max_inbox, key)
+        for instance, wait, fault in zip(damaged[::3], damaged[1::3], damaged[2::3], strict=True):
+            log.error(
+                "signal %d passes by wait %s of instance %s, whose record is damaged: %s; mend or erase the record",
+                seq,
+                wait.decode(),
+                instance.decode(),
+                _in_words(fault),
+            )
         return Routed(result.decode(), woken, started)
 
     @store_call
@@ -263,13 +337,26 @@ class RedisStore(JobCalls):
 
     @store_call
     def fire(self, due: Sequence[DueRow]) -> int:
-        each = [(row.instance_id, row.wait) for row in due]
-        several = [tuple(chain.from_iterable(each[first : first + _FIRED])) for first in range(0, len(each), _FIRED)]
-        try:
-            return sum(self._scripts.run_many("fire", several))
-        except redis.ResponseError:
-            # A damaged instance must not hold up those that share its call: now each by itself.
-            return sum(self._scripts.run_many("fire", each))
+        several = [due[first : first + _FIRED] for first in range(0, len(due), _FIRED)]
+        replies = self._scripts.run_many(
+            "fire", [tuple(chain.from_iterable((row.instance_id, row.wait) for row in some)) for some in several]
+        )
+        for some, reply in zip(several, replies, strict=True):
+            for number, fault in zip(reply[1::2], reply[2::2], strict=True):
+                self._note_damaged(some[number], fault)
+        return sum(reply[0] for reply in replies)
+
+    def _note_damaged(self, row: DueRow, fault: bytes) -> None:
+        """Said once; it stays due, so it fires when its instance has been mended."""
+        if row not in self._damaged:
+            self._damaged.add(row)
+            log.error(
+                "timer %s of instance %s cannot fire, for the instance's record is damaged: %s; mend or erase the "
+                "record, the deadline stays due",
+                row.wait,
+                row.instance_id,
+                _in_words(fault),
+            )
 
     @store_call
     def start_timer_row(self, process: str, wait: str) -> bytes | None:
@@ -540,3 +627,7 @@ class RedisStore(JobCalls):
     def close(self) -> None:
         self._client.close()
         self._client.connection_pool.disconnect()
+
+
+def _in_words(fault: bytes) -> str:
+    return " ".join(fault.decode(errors="replace").split())

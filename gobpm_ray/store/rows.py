@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
-from gobpm_ray.runtime.ports import ArmRow, Claim, Commit, DeadRow, PendingRow, TriggerRow
+from gobpm_ray.runtime.ports import (
+    ArmRow,
+    Claim,
+    Commit,
+    DataRow,
+    DeadRow,
+    ParkedStart,
+    PendingRow,
+    TriggerRow,
+)
 
 RS: Final = b"\x1e"
 KINDS: Final = {
@@ -16,6 +25,7 @@ KINDS: Final = {
     "job": "J",
     "child": "C",
     "conditional": "K",
+    "unkeyed": "N",
     "incident": "I",
 }
 KIND_NAMES: Final = {code: kind for kind, code in KINDS.items()}
@@ -63,6 +73,12 @@ def job_state(row: bytes | None) -> tuple[int, str]:
     return int(failures), cause.decode(errors="replace")
 
 
+def data(name: str, row: bytes) -> DataRow:
+    """version at by secret value."""
+    version, at, by, secret, value = row.split(RS, 4)
+    return DataRow(name, int(version), int(at), by.decode(), secret == b"1", value)
+
+
 def wait(row: bytes) -> tuple[str, ...]:
     """(kind, node, key, deadline, group, mode, depth, seq): `InstanceRecord.waits`."""
     kind, node, key, deadline, group, mode, depth, seq, _touch = row.decode().split("\x1e", 8)
@@ -102,9 +118,9 @@ def claim(reply: Sequence[Any], token: str) -> Claim:
 
 
 def commit_arguments(
-    commit: Commit, max_resident: int, whole: int, limit: int, max_depth: int
+    commit: Commit, max_resident: int, whole: int, limit: int, max_depth: int, *, born: bool = False
 ) -> list[bytes | str | int]:
-    """The arguments of `commit.lua`: a header, then counted sections."""
+    """The arguments of `commit.lua`: a header, then counted sections. `born`: as they follow those of `birth.lua`."""
     out: list[bytes | str | int] = [
         commit.instance_id,
         commit.token,
@@ -118,14 +134,21 @@ def commit_arguments(
         limit,
         max_depth,
         commit.learnt,
-        len(commit.parts),
     ]
+    if commit.data:
+        out += ("data", len(commit.data))
+        for use in commit.data:
+            out += (use.name, use.seen, int(use.value is not None), int(use.secret), use.value or b"")
+    out.append(len(commit.parts))
     for name, value in commit.parts.items():
         out += (name, value)
     out.append(len(commit.removed))
     out += commit.removed
-    out.append(len(commit.consumed))
-    out += commit.consumed
+    if born:
+        out.append(0)  # its start trigger has never been in an inbox
+    else:
+        out.append(len(commit.consumed))
+        out += commit.consumed
     out.append(len(commit.returned))
     for row in commit.returned:
         out += (row.seq, row.id, row.key, row.key.split("\x1f")[1], row.expires, row.payload)
@@ -139,7 +162,7 @@ def commit_arguments(
             arm.node,
             arm.key,
             arm.deadline,
-            arm.group,
+            f"{arm.group}\x1d{arm.joins}" if arm.joins else arm.group,
             "r" if arm.repeat else "o",
             arm.depth,
             ",".join(arm.touch),
@@ -162,6 +185,22 @@ def commit_arguments(
     out.append(len(commit.release_facts))
     out += commit.release_facts
     return out
+
+
+def birth_arguments(
+    start: ParkedStart, most: int, max_resident: int, whole: int, limit: int, max_depth: int
+) -> list[bytes | str | int]:
+    """The arguments of `birth.lua`, and behind them those of the commit."""
+    own: list[bytes | str | int] = [
+        most,
+        start.process_id,
+        start.version,
+        int(start.newest),
+        start.delivery_id,
+        start.business_key,
+        start.now,
+    ]
+    return own + commit_arguments(start.commit, max_resident, whole, limit, max_depth, born=True)
 
 
 def start_arguments(arms: Sequence[ArmRow]) -> list[bytes | str | int]:

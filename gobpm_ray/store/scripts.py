@@ -11,12 +11,14 @@ import contextlib
 import hashlib
 import os
 import threading
+from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
 import redis
+from hiredis import pack_command
 from redis.exceptions import NoScriptError
 
 from gobpm_ray.runtime.crashpoints import AFTER, BEFORE, SCRIPTS, reached
@@ -25,24 +27,33 @@ from gobpm_ray.store.keys import Keys
 
 Argument = bytes | str | int
 
+LOST = (redis.ConnectionError, redis.TimeoutError, OSError)
+"""Failures after which nobody knows what the server has done."""
+
 _WRITING = frozenset(SCRIPTS)
+
+_GOES_ON = {"birth": "commit"}
+"""Scripts that are the beginning of another one."""
 
 
 @cache
 def source(name: str) -> bytes:
-    """The whole text of a script: its shebang line, the shared prelude, its own body."""
+    """The whole text of a script: its shebang line, the shared prelude, its own body, and that of the one it begins."""
     folder = resources.files("gobpm_ray.store") / "lua"
     own = (folder / f"{name}.lua").read_bytes()
     shebang, _, body = own.partition(b"\n")
     if not shebang.startswith(b"#!lua"):
         raise ValueError(f"{name}.lua: the first line must be #!lua with its flags")
+    if name in _GOES_ON:
+        body += (folder / f"{_GOES_ON[name]}.lua").read_bytes().partition(b"\n")[2]
     return shebang + b"\n" + (folder / "prelude.lua").read_bytes() + b"\n" + body
 
 
-def pack(argument: Argument) -> bytes:
-    """One RESP bulk string."""
-    data = argument if isinstance(argument, bytes) else str(argument).encode()
-    return b"$%d\r\n%b\r\n" % (len(data), data)
+def packed(*arguments: Argument) -> bytes:
+    """RESP bulk strings, one for each."""
+    # The C function renders a whole command; its first line, the count, is another one's here.
+    command: bytes = pack_command(arguments)  # type: ignore[arg-type] # its stub asks for a tuple of one
+    return command[command.index(b"\n") + 1 :]
 
 
 class _Lent:
@@ -61,6 +72,35 @@ class _Lent:
                 self._pool.release(self.connection)
 
 
+class Sent:
+    """A script that was sent and whose reply has not been waited for. It belongs to the thread that sent it."""
+
+    __slots__ = ("_arguments", "_failure", "_name", "_reply", "_scripts", "read")
+
+    def __init__(self, scripts: Scripts, name: str, arguments: Sequence[Argument]) -> None:
+        self._scripts, self._name, self._arguments = scripts, name, arguments
+        self._reply: Any = None
+        self._failure: Exception | None = None
+        self.read = False
+        """Its reply, or its failure, is here."""
+
+    def settle(self, reply: Any = None, failure: Exception | None = None) -> None:
+        self._reply, self._failure, self.read = reply, failure, True
+
+    def reply(self) -> Any:
+        """Waits for it; raises redis errors as they come, and nobody knows then whether it was run."""
+        if not self.read:
+            with contextlib.suppress(*LOST):  # told below
+                self._scripts.read_sent()
+        if isinstance(self._failure, NoScriptError):
+            return self._scripts.run(self._name, *self._arguments)
+        if self._failure is not None:
+            raise self._failure
+        if self._name in _WRITING:
+            reached(AFTER, self._name)
+        return self._reply
+
+
 class Scripts:
     """Runs scripts of one partition over one client; threads may share it."""
 
@@ -74,7 +114,7 @@ class Scripts:
             settings.history_limit,
             settings.facts_limit,
         )
-        self._constant = b"".join(pack(part) for part in (len(keys.fixed), *keys.fixed, *common))
+        self._constant = packed(len(keys.fixed), *keys.fixed, *common)
         self._constants = 1 + len(keys.fixed) + len(common)
         self._own = threading.local()
         self._digests: dict[str, bytes] = {}
@@ -82,9 +122,9 @@ class Scripts:
     def _command(self, name: str, arguments: Sequence[Argument]) -> bytes:
         digest = self._digests.get(name)
         if digest is None:
-            digest = self._digests[name] = pack(hashlib.sha1(source(name), usedforsecurity=False).hexdigest())
+            digest = self._digests[name] = packed(hashlib.sha1(source(name), usedforsecurity=False).hexdigest())
         count = 2 + self._constants + len(arguments)
-        return b"*%d\r\n$7\r\nEVALSHA\r\n%b%b%b" % (count, digest, self._constant, b"".join(map(pack, arguments)))
+        return b"*%d\r\n$7\r\nEVALSHA\r\n%b%b%b" % (count, digest, self._constant, packed(*arguments))
 
     def run(self, name: str, *arguments: Argument) -> Any:
         """Run one script in one round trip; its raw reply. Raises redis errors as they come."""
@@ -106,6 +146,56 @@ class Scripts:
             reached(AFTER, name)
         return replies
 
+    def send(self, name: str, *arguments: Argument) -> Sent:
+        """Send one script and do not wait; what this thread runs later is run after it."""
+        return self.send_many(name, [arguments])[0]
+
+    def send_many(self, name: str, calls: Sequence[Sequence[Argument]]) -> list[Sent]:
+        """`run_many`, not waited for."""
+        if len(calls) > 1 and name not in self._digests:
+            # Or each might be answered that the server does not know the script, and be sent again by itself. A full
+            # server that refuses says so to each.
+            with contextlib.suppress(redis.ResponseError):
+                self._client.script_load(source(name))
+        if name in _WRITING:
+            reached(BEFORE, name)
+        sent = [Sent(self, name, arguments) for arguments in calls]
+        connection = self._connection()
+        try:
+            connection.send_packed_command([b"".join(self._command(name, arguments) for arguments in calls)])
+        except LOST as failure:
+            self._lose(connection, failure)
+            raise
+        self._unread().extend(sent)
+        return sent
+
+    def read_sent(self) -> None:
+        """The replies of what this thread has sent, in its order."""
+        unread = self._unread()
+        connection = self._connection()
+        while unread:
+            try:
+                unread[0].settle(connection.read_response())
+            except redis.ResponseError as refusal:
+                unread[0].settle(failure=refusal)
+            except LOST as failure:
+                self._lose(connection, failure)
+                raise
+            unread.popleft()
+
+    def _lose(self, connection: Any, failure: Exception) -> None:
+        """The connection is useless, and with it every reply that was still to come."""
+        connection.disconnect()
+        unread = self._unread()
+        while unread:
+            unread.popleft().settle(failure=failure)
+
+    def _unread(self) -> deque[Sent]:
+        unread: deque[Sent] | None = getattr(self._own, "unread", None)
+        if unread is None:
+            unread = self._own.unread = deque()
+        return unread
+
     def _connection(self) -> Any:
         """This thread's own connection, for as long as the thread and the process live: taking one from the pool and
         giving it back
@@ -117,14 +207,18 @@ class Scripts:
 
     def _exchange(self, commands: list[bytes]) -> list[Any]:
         connection = self._connection()
+        # In one piece: what the server reads together shares an fsync.
+        written = [b"".join(commands)]
         try:
             try:
-                connection.send_packed_command(commands)
-            except redis.ConnectionError:
+                connection.send_packed_command(written)
+            except redis.ConnectionError as gone:
                 # The server that this connection led to has gone, perhaps long ago: it has not read the command, so
                 # a new connection may send it again. A reply that does not come is another matter (see below).
-                connection.disconnect()
-                connection.send_packed_command(commands)
+                self._lose(connection, gone)
+                connection.send_packed_command(written)
+            if self._unread():
+                self.read_sent()
             replies: list[Any] = []
             failure: Exception | None = None
             for _ in commands:
@@ -136,6 +230,6 @@ class Scripts:
             if failure is not None:
                 raise failure
             return replies
-        except (redis.ConnectionError, redis.TimeoutError, OSError):
-            connection.disconnect()
+        except LOST as gone:
+            self._lose(connection, gone)
             raise

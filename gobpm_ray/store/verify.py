@@ -15,11 +15,12 @@ from typing import Any
 
 from gobpm_ray.checkpoint.parts import decode_with_working
 from gobpm_ray.core.advance import touched
+from gobpm_ray.core.keys import together_text
 from gobpm_ray.core.starts import start_arms
 from gobpm_ray.core.state import InstanceState, parse_wait_id
 from gobpm_ray.errors import GobpmError, InputError
 from gobpm_ray.runtime.ports import BellName
-from gobpm_ray.runtime.programs import Programs
+from gobpm_ray.runtime.programs import Programs, is_decision
 from gobpm_ray.store.calls import store_call
 from gobpm_ray.store.expected import (
     HASHES,
@@ -101,7 +102,12 @@ class Verifier:
         self._now = self._store.now()
         report, rows = Report(), RowReader(self._client, self._keys)
         for difference, guards in chain(
-            self._definitions(), self._owners(report), self._conversations(), rows.differences(), rows.memory()
+            self._definitions(),
+            self._owners(report),
+            self._conversations(),
+            rows.data(),
+            rows.differences(),
+            rows.memory(),
         ):
             report.differences.append(difference)
             if repair and difference.writes:
@@ -236,15 +242,26 @@ class Verifier:
 
         def repeats(node: str, kind: str) -> bool:
             element = program.nodes[node].element if node in program.nodes else None
-            return kind in ("message", "signal") and not getattr(element, "interrupting", True)
+            return kind in ("message", "signal", "unkeyed") and not getattr(element, "interrupting", True)
 
         return Meaning(dict(_armed(state, repeats)), working)
 
     def _of_process(self, holding: Holding) -> Meaning:
         process, version = holding.fields[b"df"].split(RS)
+        definition = self._store.definition(process.decode(), int(version))
+        if definition is not None and is_decision(definition.document):
+            return Meaning({})  # stands where a process does, and nothing begins by it
         program = self._programs.get(process.decode(), int(version))
         armed = {
-            arm.wait: Armed(arm.kind, arm.node, arm.key, arm.deadline, arm.repeat, required=arm.kind != "timer")
+            arm.wait: Armed(
+                arm.kind,
+                arm.node,
+                arm.key,
+                arm.deadline,
+                arm.repeat,
+                required=arm.kind != "timer",
+                row=together_text(arm.together),
+            )
             for arm, _ in start_arms(program, self._now)
         }
         return Meaning(armed)
@@ -335,7 +352,8 @@ def _accounted(entry: Entry, row: bytes | None, status: bytes | None, token: byt
         case "jobs" | "joblocks" | "jobwait":
             return kind == b"J"
         case "jobq":
-            return kind == b"J" and row is not None and row.split(RS)[2] == entry[1].partition(RS)[0]
+            offered = kind == b"J" and row is not None and row.split(RS)[2] == entry[1].partition(RS)[0]
+            return offered and status != b"s"
         case "incidents":
             return kind == b"I" or (held is not None and not wait_of(entry))
         case "ready":

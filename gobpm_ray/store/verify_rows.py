@@ -1,12 +1,17 @@
-"""How accepted rows and remembered deliveries are read for `verify`: in pages; what looks wrong once more, alone."""
+"""How accepted rows, remembered deliveries and data stores are read for `verify`: in pages; what looks wrong once more,
+alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from gobpm_ray.errors import GobpmError
+from gobpm_ray.runtime.stored_data import decoded_data
+from gobpm_ray.store import rows
+from gobpm_ray.store.data_calls import TABLE
 from gobpm_ray.store.expected import Difference, Write
-from gobpm_ray.store.expected_rows import RowHolding, memory_differences, parked_member, row_differences
+from gobpm_ray.store.expected_rows import RowHolding, memory_differences, parked_members, row_differences
 from gobpm_ray.store.keys import Keys
 from gobpm_ray.store.rows import RS
 
@@ -14,6 +19,10 @@ PAGE = 200
 
 Guarded = tuple[Difference, tuple[Write, ...]]
 """A difference, and what must still be so when it is repaired."""
+
+
+Place = tuple[int, tuple[bytes, ...]]
+"""An accepted row by its number, and members of `parked` and `parkx` that may be its own."""
 
 
 class RowReader:
@@ -27,10 +36,10 @@ class RowReader:
         """Of accepted rows, pending and parked."""
         done: set[tuple[str, str]] = set()
         for page in pages(self._row_places(), PAGE):
-            for holding, (seq, member) in zip(self._row_holdings(page, exact=False), page, strict=True):
+            for holding, place in zip(self._row_holdings(page, exact=False), page, strict=True):
                 if not row_differences(holding, self._keys):
                     continue
-                (exact,) = self._row_holdings([(seq, member)], exact=True)
+                (exact,) = self._row_holdings([place], exact=True)
                 for difference in row_differences(exact, self._keys):
                     if (difference.kind, difference.key) not in done:
                         done.add((difference.kind, difference.key))
@@ -52,41 +61,61 @@ class RowReader:
                             done.add(difference.key)
                             yield difference, guards
 
-    def _row_places(self) -> Iterator[tuple[int, bytes]]:
-        """(seq, member of `parked` or b'') of everything that names an accepted row, by whatever name."""
+    def data(self) -> Iterator[Guarded]:
+        """Every data store can be read, and was written before now in the one order. Nobody but a person can say what a
+        damaged one held."""
+        for name, row in self._client.hscan_iter(self._keys.table(TABLE), count=1_000):
+            shown, found = name.decode(errors="replace"), ""
+            try:
+                stored = rows.data(shown, row)
+                decoded_data(stored)
+                # Asked after the row was read: a version that is newer was never given.
+                last = int(self._client.get(self._keys["seq"]) or 0)
+                if stored.version > last:
+                    found = f"version {stored.version}, after the last, {last}"
+            except (ValueError, GobpmError) as damage:
+                found = f"damaged: {' '.join(str(damage).split())[:200]}"
+            if found:
+                yield Difference("data", shown, "a value with a version", found), ()
+
+    def _row_places(self) -> Iterator[Place]:
+        """(seq, members of `parked`) of everything that names an accepted row, by whatever name."""
         for name, row in self._client.hscan_iter(self._keys["in"], count=1_000):
             self.count += 1
-            yield int(name), parked_member(int(name), row) if row.count(RS) > 2 else b""
+            yield int(name), parked_members(int(name), row)
         for member, _ in self._client.zscan_iter(self._keys["pend"], count=1_000):
-            yield int(member), b""
+            yield int(member), ()
         for name, _ in self._client.hscan_iter(self._keys["progress"], count=1_000):
-            yield int(name), b""
+            yield int(name), ()
         for index in ("parked", "parkx"):
             for member, _ in self._client.zscan_iter(self._keys[index], count=1_000):
                 seq = member.rpartition(RS)[2]
-                yield int(seq) if seq.isdigit() else 0, member
+                yield int(seq) if seq.isdigit() else 0, (member,)
 
-    def _row_holdings(self, places: Sequence[tuple[int, bytes]], *, exact: bool) -> list[RowHolding]:
+    def _row_holdings(self, places: Sequence[Place], *, exact: bool) -> list[RowHolding]:
         pipe = self._client.pipeline(transaction=exact)
-        for seq, member in places:
+        for seq, members in places:
             pipe.hget(self._keys["in"], seq)
             pipe.zscore(self._keys["pend"], seq)
             pipe.hexists(self._keys["progress"], seq)
-            pipe.zscore(self._keys["parked"], member)
-            pipe.zscore(self._keys["parkx"], member)
-        replies = pipe.execute()
+            for index in ("parked", "parkx"):
+                for member in members:
+                    pipe.zscore(self._keys[index], member)
+        replies = iter(pipe.execute())
         found = []
-        for number, (seq, member) in enumerate(places):
-            row, pend, progress, parked, parkx = replies[5 * number : 5 * number + 5]
-            if row is not None and member and row.count(RS) > 2 and parked_member(seq, row) != member:
+        for seq, members in places:
+            row, pend, progress = next(replies), next(replies), next(replies)
+            parked = tuple(next(replies) is not None for _ in members)
+            parkx = tuple(next(replies) for _ in members)
+            own = () if row is None else parked_members(seq, row)
+            stray = row is not None and not set(members) <= set(own)
+            if stray:
                 # It names the row by a key that is not the row's: to this member the row does not belong.
                 row, pend, progress = None, None, False
-            elif row is not None and not member:
-                member = parked_member(seq, row) if row.count(RS) > 2 else b""
-                if member:
-                    found += self._row_holdings([(seq, member)], exact=exact)
-                    continue
-            found.append(RowHolding(seq, row, pend is not None, bool(progress), member, parked is not None, parkx))
+            elif members != own and own:
+                found += self._row_holdings([(seq, own)], exact=exact)
+                continue
+            found.append(RowHolding(seq, row, pend is not None, bool(progress), members, parked, parkx, stray))
         return found
 
     def _deliveries(self) -> Iterator[bytes]:

@@ -198,7 +198,7 @@ class Worker:
 
             def report() -> object:
                 self.engine.escalate(job, raised.code, raised.values, id=f"{delivery}:1")
-                return self.engine.complete_job(job, raised.values, id=delivery)
+                return self._completed(job, raised.values, delivery)
 
         except BpmnError as error:
             thrown = error
@@ -225,21 +225,22 @@ class Worker:
             values = {} if result is None else dict(result) if isinstance(result, Mapping) else {RESULT: result}
 
             def report() -> object:
-                try:
-                    return self.engine.complete_job(job, values, id=delivery)
-                except LockLost:
-                    raise
-                except InputError as refused:
-                    if isinstance(refused, UnknownTask):
-                        raise
-                    # Its outputs cannot be stored, and would not be the next time.
-                    return self.engine.fail_job(job, str(refused), retries=0, id=delivery)
+                return self._completed(job, values, delivery)
 
         try:
             if not context.lost:
                 self._report(context, report)
         finally:
             self._ended(job)
+
+    def _completed(self, job: Job, values: Mapping[str, object], delivery: str) -> object:
+        try:
+            return self.engine.complete_job(job, values, id=delivery)
+        except (LockLost, UnknownTask):
+            raise
+        except InputError as refused:
+            # Its outputs cannot be stored, or are not what the process says, and would not be the next time.
+            return self.engine.fail_job(job, str(refused), retries=0, id=delivery)
 
     def _call(self, handler: Handler, context: JobContext) -> object:
         arguments: tuple[Any, ...] = (dict(context.job.inputs),)

@@ -8,6 +8,7 @@ A file `scenarios/<model>.yaml` belongs to `<model>.bpmn` beside it:
       a sentence that names the case:
         process, variables, now, steps, max_steps: the scenario (`gobpm_ray.engine.scenario`)
         expect: {state, trace | nodes, variables, waits, incidents, children, error}
+        open: [variables that tell who came first among several instances, which the standard leaves open]
 
 `trace` is the exact order of completions, `nodes` the same in any order, for what the standard leaves open. `variables`
 are those named; `waits` and `incidents` are elements, each as often as it is there, and none when they are not given.
@@ -17,7 +18,7 @@ are those named; `waits` and `incidents` are elements, each as often as it is th
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ class Case:
     main: Path
     beside: tuple[Path, ...] = ()
     missing: tuple[Path, ...] = ()
+    open: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -100,9 +102,10 @@ def _of(path: Path) -> Iterator[Case]:
     beside = tuple(_file(name) for name in raw.get("files", ()))
     for name, content in raw["cases"].items():
         expected = Expected.model_validate(content.pop("expect"))
+        left_open = tuple(content.pop("open", ()))
         scenario = read_scenario(content, f"{path.name}: {name}")
         missing = tuple(file for file in (main, *beside) if not file.is_file())
-        yield Case(path.stem, name, scenario, expected, main, beside, missing)
+        yield Case(path.stem, name, scenario, expected, main, beside, missing, left_open)
 
 
 def _file(name: str) -> Path:
@@ -110,17 +113,17 @@ def _file(name: str) -> Path:
     return CORPUS / name.removeprefix("corpus/") if name.startswith("corpus/") else SCENARIOS / name
 
 
-def shape(outcome: Outcome) -> dict[str, Any]:
-    """All of an outcome that must be the same however it came about; without ids, and without order where several
-    tokens move at once."""
+def shape(outcome: Outcome, left_open: Collection[str] = ()) -> dict[str, Any]:
+    """All of an outcome that must be the same however it came about; without ids, without order where several tokens
+    move at once, and without the variables that the case leaves open."""
     return {
         "process": outcome.process_id,
         "state": outcome.state,
         "nodes": sorted(outcome.trace),
-        "variables": plain(outcome.variables),
+        "variables": plain({name: value for name, value in outcome.variables.items() if name not in left_open}),
         "waits": sorted((wait["node"], wait["kind"], wait["deadline"] or "") for wait in outcome.waits),
         "incidents": sorted((incident["node"], incident["cause"]) for incident in outcome.incidents),
-        "children": sorted((shape(child) for child in outcome.children), key=repr),
+        "children": sorted((shape(child, left_open) for child in outcome.children), key=repr),
         "error": outcome.error,
     }
 

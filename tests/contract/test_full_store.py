@@ -82,6 +82,7 @@ def test_starts_are_refused_and_running_instances_finish(engine: PlainEngine) ->
     for refused in (
         lambda: operations.start("approval", id="one-more"),
         lambda: operations.start_many("approval", [{}, {}]),
+        lambda: operations.start_many("approval", [{}] * 10),
         lambda: operations.publish("Told", 3),
         lambda: operations.signal("Alarm"),
         lambda: operations.deploy(another()),

@@ -319,3 +319,19 @@ def test_an_end_costs_the_server_as_much_beside_a_thousand_waits_as_alone(bed: S
         return sum(calls for name, calls in counts.items() if not name.startswith(("cmdstat_config", "cmdstat_info")))
 
     assert commands("narrow", 1) == commands("wide", 1_000)
+
+
+def test_a_cancel_that_a_held_instance_sends_to_itself_ends_its_hold(store: Store) -> None:
+    """D21: an operator held it while its step ran; the commit that releases it finds the hold gone, and it is ready."""
+    deploy(store)
+    start(store, "a")
+    claim = claimed(store)
+    assert store.suspend("a", True)
+    assert store.quiet().quiet is False
+
+    release = commit_of(claim, sends=[SendRow("a:cancel", "cancel", to="a")])
+    assert not store.commit(release).kept
+
+    again = claimed(store, instance="a")
+    assert [trigger.kind for trigger in again.triggers] == ["cancel"]
+    store.commit(commit_of(again, outcome="terminated"))

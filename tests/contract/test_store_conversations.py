@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from gobpm_ray.core.keys import learnt_text, message_key
+from gobpm_ray.core.keys import learnt_text, message_key, together_text
 from gobpm_ray.errors import TaskRefused, UnknownTask
 from gobpm_ray.runtime.ports import ArmRow, Store
 from tests.support.stores import (
@@ -89,6 +91,50 @@ def test_a_message_without_a_key_begins_no_conversation(store: Store) -> None:
     publish(store, "m2", None)
     assert results(store) == [("delivered", 0, 1)] * 2
     assert len(instances(store)) == 2
+
+
+TOGETHER = (
+    ArmRow("@:s:0:0", "message", "s#0", key=message_key("Reply"), row=together_text(("Paid",))),
+    ArmRow("@:s:1:0", "message", "s#1", key=message_key("Paid"), row=together_text(("Reply",))),
+)
+"""The waits of a start event whose two messages must both come."""
+
+
+def test_messages_that_must_both_come_begin_one_conversation(store: Store) -> None:
+    """M50: the second is parked for the instance that the first began, also while that one has not yet been awake."""
+    deploy(store, "order", *TOGETHER)
+    first = begun(store)
+    publish(store, "m2", name="Paid")
+    assert results(store) == [("parked", 0, 0)]
+    dehydrate(store, first, message("w1", name="Paid"))
+    assert inbox(store, first) == ["m2"]
+    publish(store, "m3", "B-2", name="Paid")
+    publish(store, "m4", "B-2")
+    assert results(store) == [("delivered", 0, 1), ("parked", 0, 0)]
+    assert len(instances(store)) == 2
+
+
+def test_messages_that_must_both_come_are_free_again_when_their_conversation_has_ended(
+    store: Store, bed: StoreBed
+) -> None:
+    """M50"""
+    deploy(store, "order", *TOGETHER)
+    first = begun(store)
+    publish(store, "m2", name="Paid")
+    fold(store)
+    dehydrate(store, first, outcome="completed")
+    assert bed.traces(store, first) == []
+    assert results(store) == [("delivered", 0, 1)]
+    assert len(instances(store)) == 2
+
+
+def test_a_new_version_that_collects_other_messages_is_armed_anew(store: Store) -> None:
+    """M50: what the older version's start said about its conversation is not kept."""
+    deploy(store, "order", TOGETHER[0])
+    deploy(store, "order", replace(TOGETHER[0], row=together_text(("Sent",))), document=b"xml\n<b/>")
+    begun(store)
+    publish(store, "m2", name="Sent")
+    assert results(store) == [("parked", 0, 0)]
 
 
 def test_a_conversation_is_one_processes_own(store: Store) -> None:
@@ -329,3 +375,21 @@ def test_verify_finds_and_mends_conversations(store: Store, bed: StoreBed) -> No
     assert store.client.hgetall(conv) == {field: first.encode()}
     dehydrate(store, first, outcome="completed")
     assert store.client.exists(conv) == 0
+
+
+def test_verify_knows_the_conversations_of_messages_that_must_both_come(store: Store, bed: StoreBed) -> None:
+    """H12"""
+    if not bed.real:
+        pytest.skip("the memory store has no indexes that could be wrong")
+    from gobpm_ray.store.redis_store import RedisStore
+    from gobpm_ray.store.verify import Verifier
+
+    assert isinstance(store, RedisStore)
+    deploy(store, "order", *TOGETHER)
+    first = begun(store)
+    assert set(store.client.hgetall(store.keys["conv"]).values()) == {first.encode()}
+    assert Verifier(store, meaning=False).verify().differences == []
+    store.client.hdel(store.keys["conv"], b"order\x1e" + message_key("Paid", "A-1").encode())
+    assert Verifier(store, meaning=False).verify(repair=True).left == 0
+    publish(store, "m2", name="Paid")
+    assert results(store) == [("parked", 0, 0)]

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 from gobpm_ray.core.keys import learnt_text, message_key, signal_key
 from gobpm_ray.errors import GobpmError
 from gobpm_ray.runtime.memory import MemoryStore
-from gobpm_ray.runtime.ports import ArmRow, Claim, Commit, DueRow, Population, Residency, SendRow, Store
+from gobpm_ray.runtime.ports import ArmRow, Claim, Commit, DueRow, ParkedStart, Population, Residency, SendRow, Store
 from gobpm_ray.settings import Settings
 from tests.support.stores import SERVERS, StoreBed, human, message, payload, signal, timer
 
@@ -140,6 +140,43 @@ class Parity(RuleBasedStateMachine):
             lambda store: store.start(process, 0, instance, delivery, "bk", payload(n=1)),
             lambda accepted: (accepted.duplicate, accepted.instance_id),
         )
+
+    @rule(process=st.sampled_from((*PROCESSES, "nothing")), data=st.data(), again=st.booleans())
+    def bear(self, process: str, data: st.DataObject, again: bool) -> None:
+        """Of the newest version, or of one that once was it; in time, or not."""
+        delivery, draw = self.delivery(data), data.draw
+        instance = "i1" if again else self.unique("i")
+        now = self.pair[0].now() - draw(st.sampled_from((0, 0, 0, 1_000, 1_001)))
+        arms = [
+            replace(shape, wait=self.unique("w"), deadline=shape.deadline and now + shape.deadline)
+            for shape in draw(st.lists(arm_shapes(), max_size=3))
+        ]
+        outcome: Literal["", "completed", "terminated"] = draw(st.sampled_from(("", "", "", "completed", "terminated")))
+        commit = Commit(
+            instance,
+            "bulk:1",
+            0,
+            self.unique("c"),
+            outcome=outcome,
+            parts={name: self.unique(name).encode() for name in draw(st.sets(PARTS))},
+            consumed=[delivery],
+            arms=() if outcome else arms,
+            sends=[self.handed_on(data, arms) for _ in range(draw(st.integers(0, 2)))],
+            history=[self.unique("history").encode()],
+            facts=[self.unique("fact").encode()],
+            learnt=draw(learnt),
+        )
+        newest = self.pair[0].definition(process)
+        version = draw(st.sampled_from((1, newest.version if newest else 1)))
+        given = (version, draw(st.booleans()), instance, delivery, "bk", payload(n=1), now)
+        answer = self.both(
+            lambda store: [
+                accepted and (accepted.duplicate, accepted.instance_id)
+                for accepted in store.start_parked([ParkedStart(process, *given, commit)])
+            ]
+        )
+        if answer == [(False, instance)]:
+            self.waits += [(instance, arm.wait) for arm in commit.arms]
 
     @rule(key=sent_keys, name=names, ttl=spans, data=st.data())
     def publish(self, key: str | dict[str, str] | None, name: str, ttl: int, data: st.DataObject) -> None:
@@ -264,6 +301,12 @@ class Parity(RuleBasedStateMachine):
     def abandon(self) -> None:
         pair = dict(zip(self.pair, self.held.pop(0), strict=True))
         self.both(lambda store: store.abandon(pair[store].instance_id, pair[store].token, 0))
+
+    @precondition(lambda self: self.held)
+    @rule()
+    def unclaim(self) -> None:
+        pair = dict(zip(self.pair, self.held.pop(0), strict=True))
+        self.both(lambda store: store.unclaim(pair[store].instance_id, pair[store].token))
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), residency=st.sampled_from(("release", "release", "keep", "either")))

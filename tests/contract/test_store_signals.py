@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gobpm_ray.runtime.ports import Store
+from gobpm_ray.store.redis_store import RedisStore
 from tests.support.stores import (
     armed,
     broadcast,
     claimed,
+    damage,
     deploy,
     fold,
     inbox,
@@ -46,6 +50,25 @@ def test_a_signal_to_nobody_is_dropped_and_never_kept(store: Store) -> None:
     waiting(store, "i1", signal("w1"))
     assert inbox(store, "i1") == []
     assert (store.population().parked, store.population().dead) == (0, 0)
+
+
+def test_a_damaged_listener_takes_the_signal_from_nobody_else(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    """A79, H6: the others are woken, once; it is named, and hears the next one when it has been mended."""
+    if not isinstance(store, RedisStore):
+        pytest.skip("the memory store holds values, not bytes")
+    for n in range(5):
+        waiting(store, f"i{n}", signal("w1"))
+    mend = damage(store, "i2")
+    seq = broadcast(store, "s1").seq
+    assert [store.route(seq, 2).result for _ in range(3)] == ["partial", "partial", "delivered"]
+    assert sorted(woken(store)) == ["i0", "i1", "i3", "i4"]
+    assert f"signal {seq} passes by wait w1 of instance i2, whose record is damaged" in caplog.text
+    assert store.dead() == []
+    mend()
+    assert armed(store, "i2") == {"w1"}
+    broadcast(store, "s2")
+    fold(store)
+    assert woken(store) == {"i2": ["s2"]}
 
 
 def test_who_arms_after_a_broadcast_is_not_woken_by_it(store: Store) -> None:

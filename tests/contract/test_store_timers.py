@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import pytest
 
 from gobpm_ray.errors import InputError
 from gobpm_ray.runtime.ports import ArmRow, DueRow, Store
+from gobpm_ray.settings import Settings
+from gobpm_ray.store.redis_store import RedisStore
+from holders.timer import TimerHolder
 from tests.support.stores import (
     StoreBed,
     armed,
     broadcast,
     claimed,
     commit_of,
+    damage,
     dehydrate,
     deploy,
     fire_due,
@@ -145,6 +150,66 @@ def test_firing_is_checked_again_at_the_act(timed: Store) -> None:
     dehydrate(timed, "i1", timer("w3", T0 + 500))
     assert timed.fire([DueRow("i1", "w3", T0 + 500)]) == 0, "not due yet"
     assert armed(timed, "i1") == {"w3"}
+
+
+@pytest.mark.parametrize("place", [0, 7, 24], ids=["first", "between", "in another call"])
+def test_a_damaged_instance_holds_up_no_timer_of_another(
+    timed: Store, place: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A79, H6: of twenty-five that are due together one cannot take its timer. The others fire, once; it is named,
+    stays due, and fires when it has been mended."""
+    ids = [f"i{n:02d}" for n in range(25)]
+    for name in ids:
+        waiting(timed, name, timer("w1", T0 + 10))
+    timed.set_clock(T0 + 10)
+    hurt = ids[place]
+    mend = damage(timed, hurt)
+    sound = [name for name in ids if name != hurt]
+
+    assert timed.fire(timed.due(100).rows) == 24
+    assert timed.fire(timed.due(100).rows) == 0
+
+    assert sorted(woken(timed)) == sound
+    if isinstance(timed, RedisStore):
+        assert [row.instance_id for row in timed.due(100).rows] == [hurt]
+        assert caplog.text.count(f"timer w1 of instance {hurt} cannot fire") == 1
+    mend()
+    timed.fire([DueRow(hurt, "w1", T0 + 10)])
+    assert list(woken(timed)) == [hurt]
+
+
+def test_a_record_that_is_gone_takes_its_deadline_with_it(timed: Store) -> None:
+    """A79: nothing is left that could be mended; the others fire."""
+    if not isinstance(timed, RedisStore):
+        pytest.skip("in memory a deadline is a part of its record")
+    waiting(timed, "i1", timer("w1", T0 + 10))
+    waiting(timed, "i2", timer("w1", T0 + 10))
+    timed.set_clock(T0 + 10)
+    timed.client.delete(timed.keys.instance("i1"))
+    assert timed.fire(timed.due(10).rows) == 1
+    assert timed.due(10).rows == ()
+    assert list(woken(timed)) == ["i2"]
+
+
+def test_a_damaged_instance_hides_neither_start_timers_nor_what_is_due_behind_it(timed: Store) -> None:
+    """A79, X12: more stuck deadlines than a batch of the holder has, and behind them one of an instance and one of a
+    process; a pass ends although they stay due."""
+    deploy(timed, "daily", ArmRow("s:0", "timer", "tick", deadline=T0 + 20, row=b"{}"))
+    for n in range(3):
+        waiting(timed, f"i{n}", timer("w1", T0 + 10))
+    waiting(timed, "last", timer("w1", T0 + 30))
+    timed.set_clock(T0 + 30)
+    mends = [damage(timed, f"i{n}") for n in range(3)]
+    holder = TimerHolder(timed, Settings())
+
+    with mock.patch("holders.timer.BATCH", 2):
+        outcome = holder.pass_once()
+
+    assert (outcome.started, outcome.woken, outcome.more) == (1, 1, False)
+    assert "last" in woken(timed)
+    for mend in mends:
+        mend()
+    assert holder.pass_once().woken == 3
 
 
 def test_a_kept_wait_keeps_its_deadline(timed: Store) -> None:

@@ -9,6 +9,7 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -204,6 +205,13 @@ def test_an_engine_in_order_has_no_differences(engine: PlainEngine) -> None:
     assert report.differences == []
     assert report.owners > 15
     assert report.rows == 3
+
+
+def test_a_deployed_decision_is_no_difference(engine: PlainEngine) -> None:
+    """H12: it stands among the processes, in every version, and there is nothing that could begin by it."""
+    rules = Path(__file__).parents[1] / "conformance" / "scenarios" / "decision_first.rules.dmn"
+    engine.operations.deploy(rules)
+    assert Verifier(engine.store).verify().differences == []
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

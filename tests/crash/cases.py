@@ -16,10 +16,11 @@ from gobpm_ray.core.program import compile_process
 from gobpm_ray.core.starts import start_arms
 from gobpm_ray.core.step import HistoryEntry
 from gobpm_ray.errors import InputError, LockLost
-from gobpm_ray.model.builder import ProcessBuilder, every
+from gobpm_ray.model.builder import ProcessBuilder, Stored, every
 from gobpm_ray.model.document import to_json
 from gobpm_ray.runtime.commits import arm_row
-from gobpm_ray.runtime.ports import ArmRow, Store
+from gobpm_ray.runtime.ports import ArmRow, StartRow, Store
+from gobpm_ray.runtime.stored_data import encoded_data
 from tests.crash.one_process import EngineProcess
 
 BEGIN = 1_767_225_600_000
@@ -69,6 +70,17 @@ def deploy(store: Store, builder: ProcessBuilder) -> None:
 def start(process: str = "p", instance: str = "i", **variables: object) -> Step:
     def step(engine: EngineProcess, name: str) -> None:
         engine.store.start(process, 0, instance, f"start-{instance}", "", rows.payload(dict(variables)))
+
+    return step
+
+
+def bulk(process: str = "p", *instances: str, **variables: object) -> Step:
+    """Started together by a client that computes where each waits first; asked again, it may be a new client."""
+
+    def step(engine: EngineProcess, name: str) -> None:
+        values = rows.payload(dict(variables))
+        starts: list[StartRow] = [(process, 0, instance, f"start-{instance}", "", values) for instance in instances]
+        engine.first_legs.start_many(starts)
 
     return step
 
@@ -153,6 +165,18 @@ def hold(suspended: bool, instance: str = "i") -> Step:
         # that is held, too. A refusal says so.
         with contextlib.suppress(*([InputError] if again or not suspended else [])):
             engine.store.suspend(instance, suspended)
+
+    return step
+
+
+def data(store: str, value: object) -> Step:
+    """An operator writes a data store; None: drops it."""
+
+    def step(engine: EngineProcess, name: str) -> None:
+        if value is None:
+            engine.store.drop_data(store)
+        else:
+            engine.store.write_data(store, encoded_data(value, store))
 
     return step
 
@@ -303,6 +327,22 @@ def _work(idempotent: bool) -> ProcessBuilder:
     return p
 
 
+def _crowd() -> ProcessBuilder:
+    """Most are woken, end, and are gone; a busy one has work to do."""
+    p = ProcessBuilder("p")
+    p.start("s").catch("sleep", timer="P1D").exclusive("which")
+    p.at("which").when("busy").service_task("one", topic="one", idempotent=True).end("worked")
+    p.at("which").otherwise().end("e")
+    return p
+
+
+def _quick() -> ProcessBuilder:
+    """Its first leg has work to do, so nobody but a host begins it."""
+    p = ProcessBuilder("quick")
+    p.start("qs").service_task("one", topic="one", idempotent=True).catch("rest", timer="PT1H").end("qe")
+    return p
+
+
 def _thrower() -> ProcessBuilder:
     p = ProcessBuilder("thrower")
     p.start("ts").throw("tell", message="Reply", key="=ref", inputs={"told": "=ref"}).throw(
@@ -334,6 +374,18 @@ def _wide() -> ProcessBuilder:
             fork.user_task(f"t{n}").end(f"e{n}")
     sub.task("after").end("e")
     p.boundary("sub", "stop", message="Stop", key="=ref").task("stopped").end("se")
+    return p
+
+
+def _counted() -> ProcessBuilder:
+    """Each instance takes one of the stock and notes it, and notes once more when a person has agreed: a write that
+    happened twice, or not at all, shows."""
+    p = ProcessBuilder("p")
+    taken = {Stored("Stock"): "=Stock - 1", Stored("Log"): "=append(Log, who)"}
+    agreed = {Stored("Log"): '=append(Log, who + " agrees")', "seen": "=left"}
+    p.start("s").script_task("take", outputs=taken).user_task(
+        "agree", inputs={"left": Stored("Stock")}, outputs=agreed
+    ).end("e")
     return p
 
 
@@ -433,6 +485,46 @@ CASES: tuple[Case, ...] = (
         (_wide(),),
         (start(ref="A"), complete("t3"), message("Stop", "A")),
         settings={"whole_parts": 1},
+    ),
+    Case(
+        "claimed ahead",
+        (_crowd(),),
+        (together(*(start(instance=f"i{n}", busy=n == 2) for n in range(5))), jump(DAY)),
+        topics=("one",),
+        settings={"claim_ahead": 1},
+    ),
+    Case(
+        "data stores",
+        (_counted(),),
+        (
+            together(data("Stock", 10), data("Log", []), data("Old", "gone")),
+            data("Old", None),
+            start(who="ann"),
+            start(instance="j", who="bob"),
+            complete("agree"),
+            complete("agree"),
+        ),
+    ),
+    Case(
+        "born parked",
+        (_split(), _thrower()),
+        (
+            message("M", "A", text="early"),
+            bulk("p", "i1", "i2", "i3", ref="A"),
+            bulk("thrower", "t1", "t2", ref="A"),
+            together(complete("mine"), message("M", "A")),
+            advance(3 * HOUR),
+        ),
+    ),
+    Case(
+        "born parked or with work to do",
+        (_crowd(), _quick()),
+        (
+            bulk("p", *(f"i{n}" for n in range(3))),
+            bulk("quick", "q1", "q2", "q3", "q4", ref="A"),
+            advance(DAY),
+        ),
+        topics=("one",),
     ),
     Case("wake fails", (_reply(),), (start(ref="A"), message("Reply", "A")), unwell={"p": 2}),
 )

@@ -14,7 +14,10 @@ from typing import Any
 from gobpm_ray.checkpoint import rows
 from gobpm_ray.checkpoint.parts import decode
 from gobpm_ray.core.state import TrackState
+from gobpm_ray.runtime.programs import Programs
 from gobpm_ray.store.keys import Keys
+from gobpm_ray.store.redis_store import RedisStore
+from gobpm_ray.store.verify import Verifier
 from tests.crash.workload import ONCE, STRICT, TAKES, Delivery, Ledger, strict_instance
 
 RS = "\x1e"
@@ -130,6 +133,13 @@ def image(client: Any, keys: Keys) -> Image:
 # ------------------------------------------------------------------------------------------------------------- indexes
 
 
+def verified(store: RedisStore, programs: Programs) -> list[str]:
+    """The engine's own oracle, with programs that are compiled already: what `gobpm-ray verify` would say."""
+    verifier = Verifier(store)
+    verifier._programs = programs
+    return [f"verify: {difference}" for difference in verifier.verify().differences]
+
+
 def index_faults(seen: Image) -> Iterator[str]:
     expected: dict[str, set[str]] = defaultdict(set)
     for row in seen.rows.values():
@@ -178,13 +188,14 @@ def index_faults(seen: Image) -> Iterator[str]:
     if set(seen.hashes["in"]) != parked | set(seen.sets["pend"]):
         yield f"accepted rows {sorted(seen.hashes['in'])} are not the parked {sorted(parked)} and the pending"
     waiting = {member.split(RS, 1)[0] for member in seen.sets["subs"]}
+    expiries = {member.rsplit(RS, 1)[1]: at for member, at in seen.sets["parkx"].items()}
     for member in seen.sets["parked"]:
         key, seq = member.rsplit(RS, 1)
         # With a progress of its own it came back from somebody who had taken it, and is not for everybody any more.
-        free = str(int(seq)) not in seen.hashes["progress"] and seen.sets["parkx"].get(member, 0) > seen.now
+        free = str(int(seq)) not in seen.hashes["progress"] and expiries.get(seq, 0) > seen.now
         if key in waiting and free:
             yield f"a message is parked although somebody waits for it: {member!r}"
-    if set(seen.sets["parked"]) != set(seen.sets["parkx"]):
+    if parked != {str(int(seq)) for seq in expiries} or not set(seen.sets["parkx"]) <= set(seen.sets["parked"]):
         yield "parked messages and their expiries disagree"
     if set(seen.hashes["dedup"]) != set(seen.sets["dedupx"]):
         yield "tombstones and their expiries disagree"

@@ -33,6 +33,7 @@ from actors.life import Life
 from actors.registry import ActorRow
 from gobpm_ray.errors import EnvironmentFailure
 from gobpm_ray.runtime.callables import Callables, EffectContext
+from gobpm_ray.runtime.first_leg import FirstLegs
 from gobpm_ray.runtime.host import Host
 from gobpm_ray.runtime.programs import Programs
 from gobpm_ray.settings import Settings
@@ -59,6 +60,7 @@ SETTINGS = Settings(
     dehydration_threshold_ms=1_500,
     max_resident=6,
     claim_triggers=4,
+    claim_ahead=1,
     history_limit=10_000,
 )
 HOLDERS: dict[str, type[Any]] = {"message": MessageHolder, "timer": TimerHolder, "task": TaskHolder}
@@ -110,7 +112,8 @@ def be_client(role: str, url: str, folder: Path, chance: random.Random, pauses: 
     """Wishes without end, each noted before it is sent; `folder/enough` ends them."""
     ledger = Journal(folder / f"{role}.journal", role)
     store = open_store(url)
-    client = Client(store, ledger, tries=40, rest=lambda: time.sleep(0.1))
+    legs = FirstLegs(store, SETTINGS, Programs(store))
+    client = Client(store, ledger, tries=40, rest=lambda: time.sleep(0.1), first_legs=legs)
     while not (folder / "enough").exists():
         client.carry_out(wish(chance))
         ledger.settle()
@@ -119,12 +122,13 @@ def be_client(role: str, url: str, folder: Path, chance: random.Random, pauses: 
 
 def wish(chance: random.Random) -> Op:
     kind = chance.choices(
-        ("start", "message", "signal", "complete", "repeat", "hold", "cancel", "set", "heal"),
-        (22, 34, 3, 20, 8, 4, 2, 3, 6),
+        ("start", "bulk", "message", "signal", "complete", "repeat", "hold", "cancel", "set", "heal"),
+        (18, 3, 34, 3, 20, 8, 4, 2, 3, 6),
     )[0]
     key = chance.choice((*KEYS, *KEYS, *STRICT))
     names = {
         "start": STARTS,
+        "bulk": STARTS,
         "message": ("Item",) if key in STRICT else ("Item", "Item", "Go", "Nudge", "Stop", "Order", "Order"),
         "signal": ("Alarm", "Abort"),
     }

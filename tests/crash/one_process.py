@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from actors.life import Life
@@ -21,9 +21,11 @@ from actors.supervisor import End, ResidencySupervisor
 from gobpm_ray.errors import InvalidPayload, UnknownProcess
 from gobpm_ray.runtime.callables import Callables, EffectContext, Work
 from gobpm_ray.runtime.crashpoints import AFTER, BEFORE, SCRIPTS, reached
+from gobpm_ray.runtime.first_leg import FirstLegs
 from gobpm_ray.runtime.host import Host
-from gobpm_ray.runtime.ports import Quiet, Store
+from gobpm_ray.runtime.ports import Commit, ParkedStart, Quiet, SentCommit, SentStarts, Store
 from gobpm_ray.runtime.programs import Programs
+from gobpm_ray.runtime.sending import CarriedOut
 from gobpm_ray.settings import Settings
 from holders.loop import Holder
 from holders.message import MessageHolder
@@ -35,6 +37,7 @@ OTHERWISE_NAMED = {
     "set_clock": "clock",
     "manual_clock": "clock",
     "start_many": "start",
+    "start_parked": "birth",
     "complete_task": "task_complete",
     "claim_task": "task_owner",
     "unclaim_task": "task_owner",
@@ -44,6 +47,8 @@ OTHERWISE_NAMED = {
     "extend_lock": "job_report",
     "unlock_job": "job_report",
     "wake_jobs": "job_wake",
+    "write_data": "data_put",
+    "drop_data": "data_drop",
 }
 SCRIPT_OF = {name: name for name in SCRIPTS} | OTHERWISE_NAMED
 """Which script a method of the store runs: the points of a store that has none of its own."""
@@ -61,6 +66,12 @@ class Wire:
         self._poison = poison
         self._points = points
         self.severed = False
+
+    def send_commit(self, commit: Commit) -> SentCommit:
+        return CarriedOut(self.commit, commit)
+
+    def send_parked(self, starts: Sequence[ParkedStart]) -> SentStarts:
+        return CarriedOut(self.start_parked, starts)
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
@@ -210,6 +221,7 @@ class EngineProcess:
         self.ray = Ray()
         self.boot = f"{os.getpid()}-{next(world.boots)}"
         self.programs = UnwellPrograms(world, store)
+        self.first_legs = FirstLegs(store, settings, self.programs)
         self.callables = Callables(lambda _topic: None, local=topics)
         self.holders: list[Holder] = [
             kind(store, settings, live_ms=world.live_ms) for kind in (MessageHolder, TimerHolder, TaskHolder)

@@ -42,6 +42,8 @@ class End:
     dead: int
     incidents: int
     facts: tuple[tuple[str, int], ...]
+    data: tuple[tuple[str, bytes], ...] = ()
+    """What the data stores hold."""
 
 
 def memory_world(settings: Settings) -> World:
@@ -195,7 +197,8 @@ def end_of(world: World) -> End:
         population.parked,
         population.dead,
         population.incidents,
-        tuple((name, counted[name]) for name in ("Started", "Overtaken", "Completed", "Terminated")),
+        tuple((name, counted[name]) for name in ("Started", "Overtaken", "Completed", "Terminated", "Stored")),
+        tuple((row.name, row.value) for row in store.all_data()),
     )
 
 

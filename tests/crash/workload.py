@@ -15,13 +15,16 @@ from gobpm_ray.checkpoint import rows
 from gobpm_ray.core.keys import message_key, signal_key
 from gobpm_ray.errors import EnvironmentFailure, InputError
 from gobpm_ray.model.builder import ProcessBuilder, every
-from gobpm_ray.runtime.ports import Store
+from gobpm_ray.runtime.first_leg import FirstLegs
+from gobpm_ray.runtime.ports import StartRow, Store
 
 DAY = 86_400_000
 LOGGED = {"log": "=append(log, mid)"}
 STRICT = ("S0", "S1", "S2")
 """Keys of one collector each (`strict_instance`), which nobody cancels: there, no message is ever overtaken, and order
 must hold. Elsewhere a message that its instance did not live to read goes to the next one, behind its own."""
+STRICT_ELSE = "A"
+"""The key of what is started in bulk, where a collector of its own has the one that was wished."""
 TAKES = {
     "collector": ("item",),
     "guarded": ("check", "nudge", "abort"),
@@ -143,12 +146,20 @@ class Client:
     """Carries out wishes: each call is repeated with its id while the store gives no answer, as real clients do."""
 
     def __init__(
-        self, store: Store, ledger: Ledger, *, tries: int = 5, rest: Callable[[], None] = lambda: None
+        self,
+        store: Store,
+        ledger: Ledger,
+        *,
+        tries: int = 5,
+        rest: Callable[[], None] = lambda: None,
+        first_legs: FirstLegs | None = None,
     ) -> None:
+        """`first_legs`: through them it starts in bulk."""
         self._store = store
         self._ledger = ledger
         self._tries = tries
         self._rest = rest
+        self._first_legs = first_legs
 
     def carry_out(self, op: Op) -> None:
         with contextlib.suppress(EnvironmentFailure):
@@ -179,6 +190,28 @@ class Client:
         values = {"ref": op.key, "log": [], "mid": delivery.id}
         data = rows.payload(values)
         self._send(delivery, lambda: self._store.start(name, 0, instance, delivery.id, "", data))
+
+    def _bulk(self, op: Op) -> None:
+        """Three at once: whoever waits after its first leg is born parked."""
+        assert self._first_legs is not None
+        key = STRICT_ELSE if op.key in STRICT else op.key
+        several = [self._ledger.new("start", name=op.name, key=key) for _ in range(3)]
+        starts: list[StartRow] = []
+        for delivery in several:
+            data = rows.payload({"ref": key, "log": [], "mid": delivery.id})
+            starts.append((op.name, 0, f"i{delivery.id}", delivery.id, "", data))
+        for attempt in range(self._tries):
+            try:
+                answers = self._first_legs.start_many(starts)
+            except EnvironmentFailure:
+                if attempt + 1 == self._tries:
+                    raise
+                self._rest()
+            else:
+                for delivery, answer in zip(several, answers, strict=True):
+                    delivery.state, delivery.instance = "accepted", answer.instance_id
+                    delivery.seq = delivery.seq or answer.seq
+                return
 
     def _message(self, op: Op) -> None:
         key = message_key(op.name, None if op.name == "Order" else op.key)

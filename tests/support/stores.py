@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from gobpm_ray.settings import Settings
 from gobpm_ray.store.connection import open_client
 from gobpm_ray.store.embedded import EmbeddedStore, found_on_path, shipped_binary
 from gobpm_ray.store.redis_store import RedisStore
+from gobpm_ray.store.verify import Verifier
 
 MEMORY = "memory"
 SERVERS = {binary.name: binary for binary in (shipped_binary(), *found_on_path())}
@@ -31,8 +32,9 @@ STORES = (MEMORY, *SERVERS)
 """Names of every store that this machine can test: the memory store, the shipped server, those found on PATH."""
 
 DAY = 86_400_000
-MAY_NAME_ENDED = ("instances", "ended", "dedup", "dedupx", "facts", "dead")
-"""Tables that outlive an instance on purpose: the list of all, retention, the dedup window, what happened."""
+MAY_NAME_ENDED = ("instances", "ended", "dedup", "dedupx", "facts", "dead", "table:data")
+"""Tables that outlive an instance on purpose: the list of all, retention, the dedup window, what happened, who wrote a
+data store."""
 
 
 @contextmanager
@@ -149,6 +151,20 @@ def redis_traces(client: Any, engine_id: str, *instance_ids: str) -> list[str]:
             entries = _entries(client, key)
             found += [f"{name}: {entry!r}" for entry in entries if any(needle in entry for needle in needles)]
     return found
+
+
+def left_behind(store: RedisStore, client: Any, *, at_most: int = 200) -> list[str]:
+    """What ended instances have left in a real store beside their records and histories, and whatever `verify` finds.
+
+    Not of those whose removal is still under way, nor of whose id a living one's is made; a message that nobody took
+    keeps the name of who threw it."""
+    living = [instance for _, instance in store.instances(ended=False, limit=100_000)]
+    leaving = {member.decode() for member in client.zrange(store.keys["purge"], 0, -1)}
+    ended = [instance for _, instance in store.instances(ended=True, limit=at_most) if instance not in leaving]
+    chosen = [instance for instance in ended if not any(instance in other for other in living)]
+    traces = redis_traces(client, store.settings.engine_id, *chosen)
+    found = [trace for trace in traces if not trace.startswith(("in:", "parked:", "parkx:"))]
+    return found + [str(difference) for difference in Verifier(store).verify().differences]
 
 
 def _entries(client: Any, key: bytes) -> list[bytes]:
@@ -282,3 +298,16 @@ def inbox(store: Store, instance: str) -> list[str]:
     record = store.instance(instance)
     assert record is not None
     return [trigger.id for trigger in record.inbox]
+
+
+def damage(store: Store, instance: str) -> Callable[[], object]:
+    """The record cannot be read any more, until what this answers is called."""
+    if isinstance(store, RedisStore):
+        key = store.keys.instance(instance)
+        definition = store.client.hget(key, "df")
+        store.client.hdel(key, "df")
+        return lambda: store.client.hset(key, "df", definition)
+    # Its values cannot be damaged one by one: its record is lost as a whole.
+    assert isinstance(store, MemoryStore)
+    record = store._instances.pop(instance)
+    return lambda: store._instances.__setitem__(instance, record)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -345,6 +347,39 @@ def test_events_take_what_they_wait_for_and_throw_by_name() -> None:
     both = nodes["both"]
     assert isinstance(both, CatchEvent)
     assert both.parallel_multiple
+
+
+def test_a_process_begins_by_several_messages_that_must_all_come() -> None:
+    order = ProcessBuilder("p")
+    order.start("both", message=("order", "paid"), key="number", parallel_multiple=True).end()
+    both = order.build().nodes["both"]
+    assert isinstance(both, StartEvent)
+    assert both.definitions == tuple(
+        MessageDefinition(name=name, key=Expression("number")) for name in ("order", "paid")
+    )
+    other = ProcessBuilder("p")
+    other.start("both", message="order", signal="s", parallel_multiple=True).end()
+    with pytest.raises(InvalidModel, match="'both' is parallel multiple and begins a process: a signal belongs to no"):
+        other.build()
+
+
+def test_every_kind_of_work_has_the_same_words() -> None:
+    words: dict[str, Any] = {
+        "topic": "t",
+        "idempotent": True,
+        "result": "r",
+        "retries": 3,
+        "timeout": "PT1M",
+        "ray": {"num_cpus": 1},
+    }
+    order = ProcessBuilder("p")
+    at = order.start().service_task("a", **words).send_task("b", **words).business_rule_task("c", **words)
+    at.end()
+    work = [node for node in order.build().nodes.values() if isinstance(node, WorkTask)]
+    assert [node.type for node in work] == ["serviceTask", "sendTask", "businessRuleTask"]
+    same = {replace(node, id="", type="serviceTask", incoming=(), outgoing=()) for node in work}
+    assert len(same) == 1
+    assert (work[2].retries, work[2].ray_options) == (literal("3"), (("num_cpus", "1"),))
 
 
 def test_a_transaction_is_cancelled_from_inside_and_left_by_its_border() -> None:

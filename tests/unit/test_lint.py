@@ -207,3 +207,22 @@ def test_a_call_of_a_process_that_is_in_no_file_is_named() -> None:
     processes = (caller.build(), called.build())
     assert [(problem.code, problem.element) for problem in lint_calls(processes)] == [("unknown_process", "gone")]
     assert lint_calls(processes, {"nowhere"}) == ()
+
+
+def test_messages_that_begin_a_process_together_need_a_key() -> None:
+    """M50"""
+    start = ProcessBuilder("start")
+    start.start("both", message=("a", "b"), parallel_multiple=True).end()
+    assert _found(start) == [("no_key", "both")]
+    gateway = ProcessBuilder("gateway")
+    gateway.first.event_gateway("g", instantiate=True, parallel=True)
+    gateway.at("g").catch("a", message="a", key="=k").end()
+    gateway.at("g").receive_task("b", message="b").end()
+    assert _found(gateway) == [("no_key", "g")]
+    [warning] = lint(gateway.build())
+    assert warning.message.endswith(
+        "'b' has no correlation key: one that finds nobody waiting begins an instance of its own"
+    )
+    sound = ProcessBuilder("sound")
+    sound.start("both", message=("a", "b"), key="k", parallel_multiple=True).end()
+    assert _found(sound) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.support.requirements import citations, claims, ids
 
 UNTESTED = {"C1", "C2", "C3", "D1", "D3", "D19", "D23", "D25", "N4", "N6", "H4", "H5", "H9", "H10", "H11"}
@@ -28,6 +30,26 @@ def test_every_id_that_the_page_claims_has_a_test() -> None:
     without = {each for each, tests in claims().items() if not tests}
     assert not {each for each in without if each[0] in "XWRFTM"} - LATER
     assert without <= UNTESTED | LATER
+
+
+def on_the_real_engine() -> dict[str, set[str]]:
+    """Test -> the ids that it cites."""
+    files = {file: tests for file, tests in citations().items() if file.startswith("tests/integration/")}
+    return {test: cited for tests in files.values() for test, cited in tests.items()}
+
+
+def test_every_scenario_of_waiting_and_waking_has_a_test_on_the_real_engine() -> None:
+    """Issue 5: the groups W, R, F, T, M, H, each id."""
+    cited = set().union(*on_the_real_engine().values())
+    scenarios = {each for each in ids() if each[0] in "WRFTM" or each in {"H56", "H57", "H58"}}
+    assert len(scenarios) == 58
+    assert scenarios - cited == set()
+
+
+def test_every_fault_of_the_original_has_a_test_that_is_named_after_it() -> None:
+    """Issue 5: X1-X16."""
+    named = {found[1] for test in on_the_real_engine() if (found := re.match(r"test_x(\d+)_", test))}
+    assert {str(n) for n in range(1, 17)} - named == set()
 
 
 LATER = {"T43", "E91", "E92"}

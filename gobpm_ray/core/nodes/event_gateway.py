@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 class EventGateway(Family):
     def enter(self, run: Run, track: Track, node: ProgramNode) -> None:
-        _wait(run, track, node)
+        # Tried again where it began its process: the arm that the instance began at has had its event.
+        met = next((flow.target for flow in node.outgoing if flow.id == track.flow), "")
+        _wait(run, track, node, {flow.target for flow in node.outgoing} - {met} if met else None)
 
     def resolve(self, run: Run, track: Track, node: ProgramNode, values: dict[str, object]) -> None:
         """No arm has won, so there is no way past: the values become variables, and the arms are armed again."""
@@ -58,7 +60,7 @@ def instantiate(run: Run, root: Scope, gateway: ProgramNode, arm: ProgramNode, v
     """The instance begins at this arm of its gateway."""
     flow = next(flow.id for flow in gateway.outgoing if flow.target == arm.id)
     others = {flow.target for flow in gateway.outgoing} - {arm.id}
-    waiting = run.new_track(root, gateway.id) if _parallel(gateway) and others else None
+    waiting = run.new_track(root, gateway.id, flow=flow) if _parallel(gateway) and others else None
     first = run.new_track(root, arm.id, "" if waiting is None else waiting.id, flow)
     if waiting is None:
         run.record("node", gateway.id)

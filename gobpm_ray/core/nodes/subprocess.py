@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gobpm_ray.core.listening import listen
 from gobpm_ray.core.nodes.family import Family, Park
+from gobpm_ray.core.shapes import opened
 from gobpm_ray.core.state import TrackState
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class EmbeddedSubProcess(Family):
     def open_inside(self, run: Run, track: Track, node: ProgramNode) -> Scope:
         """The token hosts the scope of its inside, in which nothing has begun."""
         # Mapped inputs become the inner scope's variables; the token itself reads them from there.
-        scope = run.open_scope(track, node.id, track.local or {})
+        scope = run.open_scope(track, node.id, opened(run.program.declared.get(node.id), track.local or {}))
         track.local = None
         track.child = scope.id
         track.state = TrackState.HOSTING

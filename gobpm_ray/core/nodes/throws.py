@@ -77,7 +77,8 @@ def throw(run: Run, track: Track, node: ProgramNode) -> None:
         if isinstance(definition, Message | Signal):
             suffix = f":{index}" if index else ""
             delivery = f"{run.state.id}:{track.id}:{node.id}:{track.visit}{suffix}"
-            values = dict(track.local or {})
+            # An activity's own properties are nobody's payload.
+            values = dict(track.local or {}) if node.inputs else {}
             if isinstance(definition, Message):
                 sends.append(Send(delivery, "message", definition.name, key_of(run, track, definition), values))
             else:

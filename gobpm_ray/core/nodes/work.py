@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from gobpm_ray.calendar.retries import NONE, Retries, parse_retries
 from gobpm_ray.calendar.timers import arm_timer
 from gobpm_ray.core.arming import rearm_rivals
-from gobpm_ray.core.faults import FAILURE, LOST, SEALED, one_line
+from gobpm_ray.core.faults import FAILURE, LOST, SEALED, UNAVAILABLE, one_line
 from gobpm_ray.core.keys import job_key
 from gobpm_ray.core.nodes.family import Family, Park
 from gobpm_ray.core.nodes.throws import throw
@@ -67,7 +67,10 @@ class Work(Family):
                 run.withdraw(track, (wait,))
                 rearm_rivals(run, track, node)
             if trigger.kind == "failed":
-                if wait or not _again(run, track, node, trigger):
+                if trigger.code == UNAVAILABLE:
+                    # Not an attempt: nothing was tried, and to wait once more is what it has just done.
+                    _fail(run, track, trigger.cause, UNAVAILABLE, trigger)
+                elif wait or not _again(run, track, node, trigger):
                     _fail(run, track, trigger.cause or f"'{node.id}' failed without saying why", FAILURE, trigger)
                 return
             track.state = TrackState.WAITING  # the effect has reported: nothing of it is left to be cancelled
@@ -76,7 +79,7 @@ class Work(Family):
             return
         if trigger.kind == "job":
             track.wakes += 1
-        run.complete(track, node, _results(cast(WorkTask, node.element), trigger.values))
+        run.complete(track, node, results_of(cast(WorkTask, node.element), trigger.values))
 
     def recover(self, run: Run, track: Track, node: ProgramNode) -> None:
         """The host that had the attempt died without a report. An idempotent task is called again under the same key,
@@ -211,7 +214,7 @@ def _topic(task: WorkTask) -> str:
     return task.topic or task.id
 
 
-def _results(task: WorkTask, values: dict[str, object]) -> dict[str, object]:
+def results_of(task: WorkTask, values: dict[str, object]) -> dict[str, object]:
     """The values as outputs; with a result variable, all of them (or the one `result` of a callable that gave no
     mapping) are its value."""
     if not task.result_variable:

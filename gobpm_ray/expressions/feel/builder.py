@@ -21,6 +21,7 @@ from gobpm_ray.expressions.feel.iso import read_temporal
 from gobpm_ray.expressions.feel.iteration import (
     Over,
     UnaryTest,
+    bound_call,
     filtered,
     for_loop,
     function_literal,
@@ -121,6 +122,9 @@ class Builder(Transformer[Token, Node]):
         return n.list_literal([part for part in parts if part is not None])
 
     def entry(self, name: Name, value: Node) -> tuple[str, Node]:
+        if value.function and name.text in BUILTINS:
+            # Every call would mean FEEL's own.
+            raise Refused(f"{name.text!r} is a function of FEEL itself; give this one another name", name.position)
         return name.text, value
 
     def text_entry(self, token: Token, value: Node) -> tuple[str, Node]:
@@ -239,7 +243,8 @@ class Builder(Transformer[Token, Node]):
             return n.constant(True) if defined is None else n.node(defined, given)
         signatures = BUILTINS.get(name.text)
         if signatures is None:
-            raise Refused(f"unknown function {name.text[:60]!r}", name.position)
+            labels = tuple(arguments) if isinstance(arguments, dict) else ()
+            return bound_call(name.text, name.position, given, labels)
         for signature in signatures:
             if isinstance(arguments, dict):
                 order = signature.order(list(arguments))

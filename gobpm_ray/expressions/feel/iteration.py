@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gobpm_ray.expressions.budget import Refused, Run, check_length
-from gobpm_ray.expressions.feel.nodes import VARIABLE, Node, node
+from gobpm_ray.expressions.feel.nodes import VARIABLE, Node, binds, node
 from gobpm_ray.expressions.feel.operators import compare, within
 from gobpm_ray.expressions.feel.values import (
     Evaluate,
@@ -65,6 +65,7 @@ def _rounds(iterators: list[Over], names: Names, run: Run, weight: int) -> Itera
 
 def _made(evaluate: Evaluate, iterators: list[Over], body: Node) -> Node:
     parts = [part for iterator in iterators for part in iterator.parts]
+    body = binds(body, [iterator.name for iterator in iterators])
     return node(evaluate, [*parts, body, body], simple=False, builds=True)
 
 
@@ -184,7 +185,36 @@ def function_literal(parameters: tuple[str, ...], body: Node) -> Node:
         run.charge(weight)
         return inner(names, run)
 
-    return node(lambda names, run: FeelFunction(parameters, paid, names), [body], simple=False, builds=True)
+    bound = binds(body, parameters)
+    made = node(lambda names, run: FeelFunction(parameters, paid, names), [bound], simple=False, builds=True)
+    made.function = True
+    return made
+
+
+def bound_call(name: str, position: int, arguments: list[Node], labels: tuple[str, ...] = ()) -> Node:
+    """A call of a function that is bound to a name: an entry of a context, a parameter, a knowledge model. With labels
+    the arguments are named."""
+    closures = [argument.evaluate for argument in arguments]
+
+    def evaluate(names: Names, run: Run) -> object:
+        function = names.get(name)
+        if not isinstance(function, FeelFunction):
+            raise Refused(f"{name[:60]!r} is no function", position)
+        values = [closure(names, run) for closure in closures]
+        if labels:
+            given = dict(zip(labels, values, strict=True))
+            unknown = next((label for label in labels if label not in function.parameters), "")
+            if unknown:
+                raise Refused(f"function {name[:60]!r} has no parameter {unknown[:60]!r}", position)
+            values = [given.get(parameter) for parameter in function.parameters]
+        elif len(values) != len(function.parameters):
+            takes = len(function.parameters)
+            raise Refused(f"function {name[:60]!r} takes {takes} arguments and is given {len(values)}", position)
+        return function.call(run, *values)
+
+    made = node(evaluate, arguments, simple=False, builds=True)
+    made.calls = (*made.calls, (name, position))
+    return made
 
 
 def invocation(

@@ -6,8 +6,8 @@ budget `FREE`, so that a condition such as `amount > 100` costs a dictionary loo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gobpm_ray.expressions.budget import MAX_DEPTH, Refused, Run
@@ -41,19 +41,33 @@ class Node:
     """The variable that it is, if it is just one."""
     defined: Callable[[Names, Run], bool] | None = None
     """Whether what it names exists, null or not; for variables and paths."""
+    function: bool = False
+    """Its value is a function that is written here."""
+    calls: tuple[tuple[str, int], ...] = ()
+    """Functions that it calls by a name which nothing inside it binds, and where: the text around must know them."""
 
 
 def node(evaluate: Evaluate, parts: Iterable[Node], *, simple: bool = True, builds: bool = False) -> Node:
     """A piece made of other pieces; Refused when it is nested too deep."""
     depth, weight = 1, 1
+    calls: tuple[tuple[str, int], ...] = ()
     for part in parts:
         depth = max(depth, part.depth + 1)
         weight += part.weight
         simple = simple and part.simple
         builds = builds or part.builds
+        if part.calls:
+            calls = (*calls, *part.calls)
     if depth > MAX_DEPTH:
         raise Refused(f"operations are nested more than {MAX_DEPTH} deep")
-    return Node(evaluate, depth, weight, simple, builds)
+    return Node(evaluate, depth, weight, simple, builds, calls=calls)
+
+
+def binds(part: Node, names: Collection[str]) -> Node:
+    """The piece, where these names are bound around it: calls of them are answered there."""
+    if not part.calls:
+        return part
+    return replace(part, calls=tuple(call for call in part.calls if call[0] not in names))
 
 
 def constant(value: object) -> Node:
@@ -211,7 +225,9 @@ def context_literal(entries: list[tuple[str, Node]]) -> Node:
             made[key] = closure(inner, run)
         return made
 
-    return node(evaluate, [part for _, part in entries], builds=True)
+    keys = [key for key, _ in entries]
+    parts = [binds(part, keys[: number + 1]) for number, (_, part) in enumerate(entries)]
+    return node(evaluate, parts, builds=True)
 
 
 def chain(first: Node, rest: list[tuple[str, Node]]) -> Node:

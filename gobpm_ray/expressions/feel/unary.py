@@ -7,12 +7,14 @@ or range that the input is in, or an expression over `?`, the input itself. `not
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+from gobpm_ray.errors import ExpressionError
 from gobpm_ray.expressions.budget import Refused, Run, failure, surprise
 from gobpm_ray.expressions.feel.brackets import inward
-from gobpm_ray.expressions.feel.compiled import parse
+from gobpm_ray.expressions.feel.compiled import refuse_unknown
 from gobpm_ray.expressions.feel.iteration import UnaryTest
+from gobpm_ray.expressions.feel.parsing import parse
 from gobpm_ray.expressions.feel.values import Scope
 
 _INPUT = "\u0294"
@@ -39,14 +41,19 @@ class UnaryTests:
 
     def holds(self, value: object, variables: Mapping[str, object], now_ms: int) -> bool:
         """Whether the input passes; what has no answer does not. ExpressionError as for any expression."""
+        return self.holds_within(value, variables, Run(now_ms))
+
+    def holds_within(self, value: object, variables: Mapping[str, object], run: Run) -> bool:
+        """The same as a part of something larger, on its budget."""
         if not self._tests:
             return True
-        run = Run(now_ms)
         names = Scope({_INPUT: value}, variables)
         try:
             answers = [self._answer(test, value, names, run) for test in self._tests]
         except Refused as error:
             raise failure("FEEL", self._text, error) from None
+        except ExpressionError:
+            raise
         except Exception as error:
             raise surprise("FEEL", self._text, error) from error
         if True in answers:
@@ -63,8 +70,8 @@ class UnaryTests:
         return test.matches(value, names, run)
 
 
-def compile_unary_tests(text: str) -> UnaryTests:
-    """The tests as closures; ExpressionError names text, position and reason."""
+def compile_unary_tests(text: str, functions: Collection[str] = ()) -> UnaryTests:
+    """The tests as closures; ExpressionError names text, position and reason. `functions` as for `compile_feel`."""
     bare = text.strip()
     if bare in ("", "-"):
         return UnaryTests(text, (), negated=False, asks=False)
@@ -75,6 +82,8 @@ def compile_unary_tests(text: str) -> UnaryTests:
     tests = parse(marked, "tests", text)
     if not isinstance(tests, tuple):
         raise TypeError(type(tests).__name__)
+    for test in tests:
+        refuse_unknown(text, test.operand, functions)
     return UnaryTests(text, tests, negated=negated is not None, asks=_INPUT in marked)
 
 

@@ -1,11 +1,12 @@
 #!lua flags=allow-oom
 -- The one commit: consumes triggers, writes parts, arms and withdraws waits, accepts what the step sends, writes history and facts, and
--- keeps, releases or ends, then claims the next ready instance for the freed actor.
--- ARGV: instance, token, version, commit id, residency, outcome, next token, max resident, whole, claim limit, max call depth, learnt keys ('' as before), then counted
+-- keeps, releases or ends, then claims the next ready instance for the freed actor. birth.lua runs the same text for an instance that begins.
+-- ARGV: instance, token, version, commit id, residency, outcome, next token, max resident, whole, claim limit, max call depth, learnt keys ('' as before),
+--   if the step has to do with data stores 'data' and the section (name, version read or -1, written, secret, value), then counted
 --   sections: parts (name, value) | removed (name) | consumed (id) | returned (seq, id, key, name, expires, payload) | withdrawals (wait)
---   arms (wait, kind, node, key, deadline, group, mode, depth, touch, row) | sends (id, kind, key, name, ttl, payload)
+--   arms (wait, kind, node, key, deadline, group or group GS wait whose race it joins, mode, depth, touch, row) | sends (id, kind, key, name, ttl, payload)
 --   addressed sends (id, kind, to, wait, process, version, business key, payload) | history | facts | facts if released
--- Returns {kept, version, inbox length, now, claim...} or {'lost', why} or {'inbox'}.
+-- Returns {kept, version, inbox length, now, how many more are ready, claim...} or {'lost', why} or {'inbox'} or {'changed', data store}.
 -- Atomic: all of a step or none of it, refused without a trace unless the lease is live (promise 3, N8). Everything is validated before the first write.
 local id, token, version, commit, residency, outcome, next_token = unpack(ARGV, A, A + 6)
 local max_resident, whole, limit = tonumber(ARGV[A + 7]), tonumber(ARGV[A + 8]), tonumber(ARGV[A + 9])
@@ -21,7 +22,7 @@ local function section(width)
   return first, count
 end
 
-local m = call('HMGET', ikey, 'tk', 'v', 'cm', 'df', 'sq', 'st')
+local m = born or call('HMGET', ikey, 'tk', 'v', 'cm', 'df', 'sq', 'st', 'cv', 'ck')
 
 -- A retry after a lost reply: this commit's id, or the lease that only it can have taken.
 local function next_of_retry()
@@ -35,21 +36,35 @@ local function next_of_retry()
 end
 
 local function answer(kept, new_version, claim)
-  local out = { kept, new_version, call('LLEN', inbox), now }
+  local out = { kept, new_version, call('LLEN', inbox), now, 0 }
   if claim then
-    for i = 1, #claim do out[4 + i] = claim[i] end
+    out[5] = call('ZCARD', READY)
+    for i = 1, #claim do out[5 + i] = claim[i] end
   end
   return out
 end
 
-if m[3] == commit then return answer(m[1] == token and 1 or 0, tonumber(m[2]), next_of_retry()) end
-local expiry = m[1] == token and call('ZSCORE', LEASES, id)
-if not expiry or tonumber(expiry) <= live then
-  local claim = next_of_retry()
-  if claim then return answer(0, tonumber(version) + 1, claim) end
-  return { 'lost', m[1] == token and 'the lease had expired' or 'another holds the lease' }
+if not born then
+  if m[3] == commit then return answer(m[1] == token and 1 or 0, tonumber(m[2]), next_of_retry()) end
+  local expiry = m[1] == token and call('ZSCORE', LEASES, id)
+  if not expiry or tonumber(expiry) <= live then
+    local claim = next_of_retry()
+    if claim then return answer(0, tonumber(version) + 1, claim) end
+    return { 'lost', m[1] == token and 'the lease had expired' or 'another holds the lease' }
+  end
+  if m[2] ~= version then return { 'lost', 'the checkpoint is at version ' .. m[2] .. ', not ' .. version } end
 end
-if m[2] ~= version then return { 'lost', 'the checkpoint is at version ' .. m[2] .. ', not ' .. version } end
+
+-- What was read must be as it was read: a step that another's write overtook is made again (docs/adr/0008).
+local uses, n_uses = 0, 0
+if ARGV[at] == 'data' then
+  at = at + 1
+  uses, n_uses = section(5)
+end
+for i = 0, n_uses - 1 do
+  local name, wanted = ARGV[uses + 5 * i], ARGV[uses + 5 * i + 1]
+  if wanted ~= '-1' and data_version(name) ~= wanted then return { 'changed', name } end
+end
 
 local parts, n_parts = section(2)
 local removed, n_removed = section(1)
@@ -66,8 +81,17 @@ end
 local process, iseq = split(m[4], 2)[1], m[5]
 local new_version = tonumber(version) + 1
 local set = { 'v', new_version, 'cm', commit }
-if learnt ~= '' and outcome == '' then
+if outcome ~= '' then
+  set[5], set[6] = 'st', outcome == 'completed' and 'c' or 't'
+elseif learnt ~= '' then
   set[5], set[6] = 'ck', learnt
+end
+if born then
+  for _, each in ipairs({ 'ep', 1, 'df', m[4], 'sq', iseq, 'bk', m[9], 'cr', m[10] }) do set[#set + 1] = each end
+  if outcome == '' then
+    set[#set + 1] = 'st'
+    set[#set + 1] = 'a'
+  end
 end
 
 local returned, n_returned = section(6)
@@ -84,11 +108,32 @@ for i = 0, n_gone - 1 do
 end
 
 local arms, n_arms = section(10)
-local groups, messages, seq = {}, {}, 0
+local groups, messages, seq, places = {}, {}, 0, {}
+-- The race of a wait that is armed already. If it was in none, it is in this one now; an unkeyed wait is gone, for another takes its place.
+local function race_of(with, group, mode)
+  if places[with] then return places[with] end
+  local row = call('HGET', ikey, '~' .. with)
+  if not row then return group end
+  local f = split(row, 9)
+  if f[5] ~= '' then group = f[5] end
+  if f[1] == 'N' then
+    call('HDEL', ikey, '~' .. with)
+    if group == f[5] then leave_group(ikey, with, group) end
+  elseif mode == 'o' then
+    f[5] = group
+    call('HSET', ikey, '~' .. with, table.concat(f, RS))
+    groups[group] = groups[group] or {}
+    table.insert(groups[group], with)
+  end
+  places[with] = group
+  return group
+end
 if n_arms > 0 then seq = call('INCRBY', SEQ, n_arms) - n_arms end
 for i = 0, n_arms - 1 do
   local wait, kind, node, key, deadline, group, mode, depth, touch, row = unpack(ARGV, arms + 10 * i, arms + 10 * i + 9)
   seq = seq + 1
+  local joined = string.find(group, GS, 1, true)
+  if joined then group = race_of(string.sub(group, joined + 1), string.sub(group, 1, joined - 1), mode) end
   local f = { kind, node, key, deadline, group, mode, depth, seq, touch }
   set[#set + 1] = '~' .. wait
   set[#set + 1] = table.concat(f, RS)
@@ -102,7 +147,11 @@ end
 for group, members in pairs(groups) do
   -- A retried activity joins the race of its boundaries, which stayed armed.
   local before = call('HGET', ikey, '%' .. group)
-  for member in string.gmatch(before or '', '[^' .. RS .. ']+') do members[#members + 1] = member end
+  local named = {}
+  for _, member in ipairs(members) do named[member] = true end
+  for member in string.gmatch(before or '', '[^' .. RS .. ']+') do
+    if not named[member] then members[#members + 1] = member end
+  end
   if #members > 1 then
     set[#set + 1] = '%' .. group
     set[#set + 1] = table.concat(members, RS)
@@ -122,7 +171,14 @@ for i = 0, n_parts - 1 do
   set[#set + 1] = ARGV[parts + 2 * i + 1]
 end
 for from = 1, #set, 2000 do call('HSET', ikey, unpack(set, from, math.min(from + 1999, #set))) end
-for i = 0, n_removed - 1 do call('HDEL', ikey, '.' .. ARGV[removed + i]) end
+local drop = {}
+for i = 0, n_removed - 1 do drop[i + 1] = '.' .. ARGV[removed + i] end
+for from = 1, #drop, 1000 do call('HDEL', ikey, unpack(drop, from, math.min(from + 999, #drop))) end
+
+for i = 0, n_uses - 1 do
+  local name, _, written, secret, value = unpack(ARGV, uses + 5 * i, uses + 5 * i + 4)
+  if written == '1' then write_data(name, id, secret, value) end
+end
 
 local history, n_history = section(1)
 if n_history > 0 then
@@ -142,7 +198,12 @@ local release_facts, n_release_facts = section(1)
 local function older_pending(key, pseq)
   for _, other in ipairs(call('ZRANGEBYSCORE', PEND, '-inf', '(' .. pseq, 'LIMIT', 0, 256)) do
     local row = call('HGET', IN, other)
-    if row and routes(split(row, 4)[3])[1] == key and may_have(process, other) then return true end
+    local rf = row and split(row, 4)
+    if rf and rf[2] == 'M' and may_have(process, other) then
+      for _, one in ipairs(routes(rf[3])) do
+        if one == key then return true end
+      end
+    end
   end
   return false
 end
@@ -171,10 +232,8 @@ for _, armed in ipairs(messages) do
     elseif f then
       bury('expired', row)
     end
-    if not others then
-      call('ZREM', PARKED, member)
-      call('ZREM', PARKX, member)
-    end
+    if f and not others then unpark(pseq, f[3]) end
+    if not f then call('ZREM', PARKED, member) end
     if not (behind or others) then
       call('HDEL', IN, pseq)
       call('HDEL', PROGRESS, pseq)
@@ -212,11 +271,12 @@ for i = 0, n_addressed - 1 do
   end
 end
 
+-- What it sent to itself may have ended its hold.
+if n_addressed > 0 then m[6] = call('HGET', ikey, 'st') end
 local kept = 0
 if outcome ~= '' then
-  call('HSET', ikey, 'st', outcome == 'completed' and 'c' or 't')
   call('ZADD', ENDED, live, id)
-  end_conversations(id, ikey, process)
+  if m[7] or m[8] then end_conversations(id, ikey, process, m[7] or '') end
 else
   local idle = false
   kept = residency == 'keep' and 1 or 0
@@ -243,16 +303,19 @@ end
 
 if kept == 0 then
   for i = 0, n_release_facts - 1 do fact(ARGV[release_facts + i]) end
-  call('HDEL', ikey, 'tk', 'dc', 'wk')
-  call('ZREM', LEASES, id)
-  call('ZREM', IDLE, id)
-  call('DEL', ikey .. ':b')
+  if not born then
+    call('HDEL', ikey, 'tk', 'dc', 'wk')
+    call('ZREM', LEASES, id)
+    call('ZREM', IDLE, id)
+    call('DEL', ikey .. ':b')
+  end
   if outcome ~= '' then
     -- Nearly always all of it goes here; what is left of a wide instance goes in later batches.
     if not purge(id, 400) then call('ZADD', PURGE, live, id) end
   elseif m[6] == 'a' and call('LLEN', inbox) > 0 then
     make_ready(id, live)
   end
+  if born then return { id, 0, iseq } end
   if next_token ~= '' then return answer(0, new_version, claim_next(next_token, whole, limit)) end
 end
 return answer(kept, new_version, nil)

@@ -21,7 +21,7 @@ for i = 1, #fields, 2 do
     local f = split(fields[i + 1], 9)
     local same = false
     for s = A + 3, #ARGV, 6 do
-      if ARGV[s + 1] == f[1] and ARGV[s + 2] == f[2] and ARGV[s + 3] == f[3] then
+      if ARGV[s + 1] == f[1] and ARGV[s + 2] == f[2] and ARGV[s + 3] == f[3] and (f[1] == 'T' or ARGV[s + 5] == f[9]) then
         same = true
         kept[s] = true
       end

@@ -6,7 +6,10 @@ local count = 0
 for _, member in ipairs(call('ZRANGEBYSCORE', PARKX, '-inf', now, 'LIMIT', 0, limit)) do
   local seq = tonumber(string.match(member, RS .. '(%d+)$'))
   local row = call('HGET', IN, seq)
-  if row then bury('expired', row) end
+  if row then
+    bury('expired', row)
+    unpark(seq, split(row, 8)[3])
+  end
   call('ZREM', PARKX, member)
   call('ZREM', PARKED, member)
   call('HDEL', IN, seq)

@@ -6,6 +6,7 @@ local id, token = ARGV[A], ARGV[A + 1]
 local ikey = PREFIX .. id
 if not leased(id, ikey, token) then return 0 end
 call('HSET', ikey, 'st', 's', 'pk', now)
+hold_jobs(id, ikey, true)
 call('ZADD', INCIDENTS, call('INCR', SEQ), id .. RS)
 call('RPUSH', ikey .. ':h', ARGV[A + 2])
 call('LTRIM', ikey .. ':h', '-' .. HISTORY, -1)

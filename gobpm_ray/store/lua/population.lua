@@ -6,5 +6,5 @@ local head = call('ZRANGE', READY, 0, 0, 'WITHSCORES')
 local oldest = head[2] and math.max(live - tonumber(head[2]), 0) or 0
 return {
   call('ZCARD', LEASES), call('ZCOUNT', READY, '-inf', live), oldest, call('ZCARD', INSTANCES) - call('ZCARD', ENDED), call('ZCARD', DUE), call('ZCARD', PEND),
-  call('ZCARD', PARKED), call('ZCARD', INCIDENTS), call('ZCARD', ENDED), call('LLEN', DEAD), call('ZCARD', IDLE),
+  call('ZCARD', PARKX), call('ZCARD', INCIDENTS), call('ZCARD', ENDED), call('LLEN', DEAD), call('ZCARD', IDLE),
 }

@@ -9,6 +9,8 @@ local BELL_MESSAGE, BELL_TIMER, BELL_TASK, BELL_READY, BELL_SUPERVISOR = unpack(
 local JOBQ, JOBLOCKS, JOBWAIT, JOBS, CONV = unpack(KEYS, 32, 36)
 local PREFIX, TTL, WINDOW, HISTORY, FACTS_MAX = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local A = 6
+-- Set by birth.lua alone, whose text stands before commit.lua's: the fields of the instance that is written for the first time.
+local born
 local RS, US, GS = '\30', '\31', '\29'
 local call = redis.call
 
@@ -70,7 +72,8 @@ local function remember(delivery, id)
 end
 
 -- A wait's row: kind RS node RS key RS deadline RS group RS mode RS depth RS seq RS touch
--- kind: T timer, M message, S signal, U task, J job, I incident, and without an index C child, K conditional.  mode: o once, r repeat.
+-- kind: T timer, M message, S signal, U task, J job, I incident, and without an index C child, K conditional, N a message whose key is not known
+-- yet.  mode: o once, r repeat.
 local function sub_member(id, wait, kind, key, process, iseq, depth, seq)
   if kind == 'S' then
     return table.concat({ key, pad(seq), id, wait, process }, RS)
@@ -82,11 +85,13 @@ end
 
 -- A job that may be fetched stands in JOBQ: key (topic US urgency) RS seq RS task. One bell per topic, not one for all: a worker sleeps on
 -- those of its own topics. Locked, it stands in JOBLOCKS, and while it waits for its next attempt in JOBWAIT, and nowhere else.
+-- Of an instance that is held (suspended) none stands in JOBQ: what is not locked and does not wait comes back when it is resumed.
 local function job_member(task, key, seq) return table.concat({ key, pad(seq), task }, RS) end
 
 local function ring_job(key) ring(string.sub(PREFIX, 1, -3) .. 'jobbell:' .. string.match(key, '^[^' .. US .. ']*')) end
 
 local function offer_job(task, key, seq)
+  if call('HGET', PREFIX .. string.match(task, '^[^/]*'), 'st') == 's' then return end
   call('ZADD', JOBQ, 0, job_member(task, key, seq))
   ring_job(key)
 end
@@ -110,6 +115,26 @@ local function job_back(task)
   if state[2] ~= '' then call('HSET', JOBS, task, table.concat({ state[1], '', state[3] }, RS)) end
   offer_job(task, f[3], f[8])
   return true
+end
+
+-- The instance has just been held, or goes on: its jobs may no longer be fetched, or may again. One under a lock keeps it, and its report counts.
+local function hold_jobs(id, ikey, held)
+  local cursor = '0'
+  repeat
+    local page = call('HSCAN', ikey, cursor, 'MATCH', '~*', 'COUNT', 1000)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do
+      local f = split(page[2][i + 1], 9)
+      if f[1] == 'J' then
+        local task = id .. '/' .. string.sub(page[2][i], 2)
+        if held then
+          call('ZREM', JOBQ, job_member(task, f[3], f[8]))
+        elseif not call('ZSCORE', JOBLOCKS, task) and not call('ZSCORE', JOBWAIT, task) then
+          offer_job(task, f[3], f[8])
+        end
+      end
+    end
+  until cursor == '0'
 end
 
 local function index_wait(id, wait, f, process, iseq, row)
@@ -209,15 +234,15 @@ local function push_trigger(id, ikey, status, leased, trigger, kind)
 end
 
 -- A message's key: the canonical one, and behind it, each after a GS, what its sender names: property=value. It is looked for under each value
--- (M49). Answers the canonical keys, the first first, and the named part or nil.
+-- (M49); not under !property=value, which its payload says and which can only contradict. Answers the canonical keys, the first first, and the named part or nil.
 local function routes(key)
   local at = string.find(key, GS, 1, true)
   if not at then return { key }, nil end
   local out, named = { string.sub(key, 1, at - 1) }, string.sub(key, at)
   local known, head = { [out[1]] = true }, string.match(key, '^m' .. US .. '[^' .. US .. ']*' .. US)
-  for value in string.gmatch(named, GS .. '[^=' .. GS .. ']*=([^' .. GS .. ']*)') do
+  for property, value in string.gmatch(named, GS .. '([^=' .. GS .. ']*)=([^' .. GS .. ']*)') do
     local other = head .. '=' .. value
-    if not known[other] then
+    if string.sub(property, 1, 1) ~= '!' and not known[other] then
       known[other] = true
       out[#out + 1] = other
     end
@@ -230,7 +255,7 @@ local function contradicts(id, named)
   local learnt = named and call('HGET', PREFIX .. id, 'ck')
   if not learnt then return false end
   for name, value in string.gmatch(named, GS .. '([^=' .. GS .. ']*)=([^' .. GS .. ']*)') do
-    local _, last = string.find(learnt, GS .. name .. '=', 1, true)
+    local _, last = string.find(learnt, GS .. (string.gsub(name, '^!', '')) .. '=', 1, true)
     if last and string.sub(learnt, last + 1, last + #value + 1) ~= value .. GS then return true end
   end
   return false
@@ -242,10 +267,20 @@ local function may_have(process, pseq)
   return not only or string.find(RS .. only .. RS, RS .. process .. RS, 1, true) ~= nil
 end
 
+-- A message that nobody took stands under every key that it is looked for by, and once, under its first, in the order of expiry.
+local function park(pseq, key, expires)
+  local at = RS .. pad(tonumber(pseq))
+  local keys = routes(key)
+  for _, one in ipairs(keys) do call('ZADD', PARKED, 0, one .. at) end
+  call('ZADD', PARKX, expires, keys[1] .. at)
+end
+
+-- All its entries go together: whoever finds it by one key has it.
 local function unpark(pseq, key)
-  local member = routes(key)[1] .. RS .. pad(tonumber(pseq))
-  call('ZREM', PARKED, member)
-  call('ZREM', PARKX, member)
+  local at = RS .. pad(tonumber(pseq))
+  local keys = routes(key)
+  for _, one in ipairs(keys) do call('ZREM', PARKED, one .. at) end
+  call('ZREM', PARKX, keys[1] .. at)
 end
 
 -- A message that an instance of this process was handed and could not use: back to routing at its place.
@@ -266,9 +301,10 @@ local function reroute(min, max, most)
     local pseq = tonumber(string.match(member, RS .. '(%d+)$'))
     local row = call('HGET', IN, pseq)
     call('ZREM', PARKED, member)
-    call('ZREM', PARKX, member)
-    if row then
+    -- Named twice in this page, under two of its keys, it has been seen.
+    if row and not call('ZSCORE', PEND, pseq) then
       local f = split(row, 8)
+      unpark(pseq, f[3])
       f[7] = live
       call('HSET', IN, pseq, table.concat(f, RS))
       call('ZADD', PEND, pseq, pseq)
@@ -279,10 +315,9 @@ local function reroute(min, max, most)
 end
 
 -- The conversations that the instance's first message began are over: the next message of such a key begins another one (M50).
-local function end_conversations(id, ikey, process)
-  local keys = call('HGET', ikey, 'cv')
+local function end_conversations(id, ikey, process, keys)
   call('HDEL', ikey, 'cv', 'ck')
-  for key in string.gmatch(keys or '', '[^' .. GS .. ']+') do
+  for key in string.gmatch(keys, '[^' .. GS .. ']+') do
     local field = process .. RS .. key
     if call('HGET', CONV, field) == id then call('HDEL', CONV, field) end
     reroute('[' .. key .. RS, '(' .. key .. US, 256)
@@ -318,6 +353,11 @@ local function deliver(id, kind, wait, delivery, seq, key, expires, payload, sta
   return true
 end
 
+-- What is wrong, in words: of an error that `pcall` caught.
+local function fault_of(caught)
+  return type(caught) == 'table' and caught.err or tostring(caught)
+end
+
 -- Writes a new instance with its start trigger; `node` travels in the trigger's wait field.
 local function new_instance(id, process, version, business, seq, delivery, node, payload, key)
   local ikey = PREFIX .. id
@@ -333,6 +373,21 @@ local function accept_row(seq, delivery, kind, key, name, ttl, payload)
   call('HSET', IN, seq, table.concat({ delivery, kind, key, name, expires, now, live, payload }, RS))
   call('ZADD', PEND, seq, seq)
   ring(BELL_MESSAGE)
+end
+
+-- A data store of the engine: version RS business time RS by (an instance, or '' for an operator) RS secret RS value. Its version is a
+-- place in the one order, so it is never the same again, also not of a store that was dropped and written anew.
+local function data_table() return string.sub(PREFIX, 1, -3) .. 'table:data' end
+
+local function data_version(name)
+  local row = call('HGET', data_table(), name)
+  return row and split(row, 2)[1] or '0'
+end
+
+local function write_data(name, by, secret, value)
+  local version = call('INCR', SEQ)
+  call('HSET', data_table(), name, table.concat({ version, now, by, secret, value }, RS))
+  return version
 end
 
 -- Leases the oldest ready instance: {id, epoch, now, inbox length, complete, number of fields, field, value, ..., trigger, ...}

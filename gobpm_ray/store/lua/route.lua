@@ -1,7 +1,9 @@
 #!lua flags=allow-oom
 -- Folds one accepted row. A message goes to one instance of every waiting process, or is parked if nobody took it; a signal to everyone
 -- who was armed before it was accepted, a bounded number a call with the progress kept here.
--- ARGV: seq, limit, longest inbox     Returns {result, woken, started}; 'full': its first taker can hold no more, the row stays pending.
+-- ARGV: seq, limit, longest inbox, the message's key as its payload completes it ('' not read)     Returns {result, woken, started}, of a signal also instance, wait and fault of each damaged listener;
+--   'full': its first taker can hold no more, the row stays pending; 'unread': somebody has to read its payload first, for a model says where its
+--   correlation properties stand there.
 -- Atomic: routing and parking are one decision, so a wait armed in between is either seen here or drains the parked message itself.
 local seq, limit, longest = ARGV[A], tonumber(ARGV[A + 1]), tonumber(ARGV[A + 2])
 local row = call('HGET', IN, seq)
@@ -11,6 +13,13 @@ if not row or not call('ZSCORE', PEND, seq) then
 end
 local delivery, kind, key, name, expires, accepted, accepted_live, payload = unpack(split(row, 8))
 local woken, started = 0, 0
+local read = ARGV[A + 3]
+if kind == 'M' and read ~= '' then
+  key = read
+  call('HSET', IN, seq, table.concat({ delivery, kind, key, name, expires, accepted, accepted_live, payload }, RS))
+elseif kind == 'M' and tonumber(expires) > now and call('EXISTS', string.sub(PREFIX, 1, -3) .. 'table:correlates:' .. name) == 1 then
+  return { 'unread', 0, 0 }
+end
 
 -- Does a living instance of the process hold the conversation that one of these keys began? Then it is for that one to take, and parked for
 -- it while it does not wait (M50).
@@ -33,8 +42,13 @@ local function start_process(process, wait)
     new_instance(id, process, version, '', call('INCR', SEQ), delivery, f[2], payload, named and key)
     started = started + 1
     if kind == 'M' and keys[1] ~= by_name then
-      for _, one in ipairs(keys) do call('HSET', CONV, process .. RS .. one, id) end
-      call('HSET', PREFIX .. id, 'cv', table.concat(keys, GS))
+      local begun = { unpack(keys) }
+      -- The messages that must come too are of the same conversation.
+      for other in string.gmatch(f[9], '[^' .. GS .. ']+') do
+        for _, one in ipairs(keys) do begun[#begun + 1] = 'm' .. US .. other .. US .. string.sub(one, #by_name + 1) end
+      end
+      for _, one in ipairs(begun) do call('HSET', CONV, process .. RS .. one, id) end
+      call('HSET', PREFIX .. id, 'cv', table.concat(begun, GS))
     end
   end
 end
@@ -47,6 +61,11 @@ local function finish(result)
 end
 
 if kind == 'S' then
+  local damaged = {}
+  local function told(answer)
+    for _, said in ipairs(damaged) do answer[#answer + 1] = said end
+    return answer
+  end
   local from = call('HGET', PROGRESS, seq) or '['
   local min = from == '[' and ('[' .. key .. RS) or ('(' .. from)
   local page = call('ZRANGEBYLEX', SUBS, min, '(' .. key .. RS .. pad(tonumber(seq)), 'LIMIT', 0, limit)
@@ -55,17 +74,23 @@ if kind == 'S' then
     local id, wait = f[2], f[3]
     if string.sub(id, 1, 1) == '@' then
       start_process(f[4], wait)
-    elseif deliver(id, 'signal', wait, delivery, seq, key, 0, payload) then
-      woken = woken + 1
     else
-      call('ZREM', SUBS, member)
+      -- A listener whose record is damaged must not take the signal from all the others.
+      local sound, delivered = pcall(deliver, id, 'signal', wait, delivery, seq, key, 0, payload)
+      if not sound then
+        for _, said in ipairs({ id, wait, fault_of(delivered) }) do damaged[#damaged + 1] = said end
+      elseif delivered then
+        woken = woken + 1
+      else
+        call('ZREM', SUBS, member)
+      end
     end
   end
   if #page == limit then
     call('HSET', PROGRESS, seq, page[#page])
-    return { 'partial', woken, started }
+    return told({ 'partial', woken, started })
   end
-  return finish((woken + started > 0 or from ~= '[') and 'delivered' or 'dropped')
+  return told(finish((woken + started > 0 or from ~= '[') and 'delivered' or 'dropped'))
 end
 
 if tonumber(expires) <= now then
@@ -115,8 +140,6 @@ for _, one in ipairs(keys) do
 end
 if by_name ~= keys[1] then each_process(by_name, true) end
 if woken + started > 0 then return finish('delivered') end
-local member = keys[1] .. RS .. pad(tonumber(seq))
-call('ZADD', PARKED, 0, member)
-call('ZADD', PARKX, expires, member)
+park(seq, key, expires)
 call('ZREM', PEND, seq)
 return { 'parked', 0, 0 }

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- The operator's hold: a suspended instance keeps its triggers and is not claimed (D21).
+-- The operator's hold: a suspended instance keeps its triggers and is not claimed, and its jobs are not fetched (D21).
 -- ARGV: instance, '1' suspend | '0' resume     Returns 1 changed, 0 was so, -1 unknown, -2 ended.
 -- `wr` says that it would be ready: not only unread triggers make it so, but also the open effects of a host that died.
 -- Atomic: a resumed instance with something to do is ready in the same moment.
@@ -13,10 +13,12 @@ if on == '1' then
   call('HSET', ikey, 'st', 's')
   if call('ZREM', READY, id) == 1 then call('HSET', ikey, 'wr', 1) end
   if m[2] then ring(ikey .. ':b') end
+  hold_jobs(id, ikey, true)
   return 1
 end
 if m[1] == 'a' then return 0 end
 call('HSET', ikey, 'st', 'a')
+hold_jobs(id, ikey, false)
 -- Held for its hosts' silent deaths: the next one is a new beginning, and looks for open effects even if nothing has come.
 local held = call('HDEL', ikey, 'pk') == 1
 if held then

@@ -238,7 +238,7 @@ REFUSED_COMBINATIONS = {
         _arm('<bpmn:receiveTask id="t" messageRef="m"><bpmn:standardLoopCharacteristics/></bpmn:receiveTask>'),
         "event_gateway_arm"),
     "call of nothing": ('<bpmn:callActivity id="x"/>', "missing_called"),
-    "call of a global task": ('<bpmn:callActivity id="x" calledElement="global"/>', "unsupported"),
+    "call of a global task that cannot be": ('<bpmn:callActivity id="x" calledElement="global"/>', "not_callable"),
     "call of a version tag": (
         '<bpmn:callActivity id="x" calledElement="q"><bpmn:extensionElements>'
         '<zeebe:calledElement processId="q" bindingType="versionTag"/></bpmn:extensionElements></bpmn:callActivity>',
@@ -249,7 +249,7 @@ REFUSED_COMBINATIONS = {
 @pytest.mark.parametrize("what", REFUSED_COMBINATIONS)
 def test_what_an_element_cannot_be_is_refused_by_its_id_and_line(what: str) -> None:
     body, code = REFUSED_COMBINATIONS[what]
-    problems = examine(document(body, beside=ROOT + '<bpmn:globalTask id="global"/>')).errors
+    problems = examine(document(body, beside=ROOT + '<bpmn:globalScriptTask id="global"/>')).errors
     assert [(problem.code, problem.element, problem.line) for problem in problems] == [(code, "x", 4)]
     assert "'x' (line 4)" in problems[0].message
 

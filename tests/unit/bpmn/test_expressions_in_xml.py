@@ -105,6 +105,40 @@ def test_a_timers_text_is_an_expression_where_the_document_declares_a_language_a
     assert [error.code for error in examine(document(body.format("a.wait"))).errors] == ["invalid_timer"]
 
 
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("bpmn:getDataObject('approved')", "approved"),
+        ("not(bpmn:getDataObject('approved'))", "not(approved)"),
+        ("bpmn:getDataObject('clarified') = 'no' or false()", 'clarified = "no" or false'),
+        ("getDataObject('p', 'my order')/total/net div 2 &gt; 3", "`my order`.total.net / 2 > 3"),
+        ("getProcessProperty('p', 'limit') &lt; getDataInput('n')", "limit < n"),
+        ("""getDataOutput("a") = 'say "hi"'""", 'a = "say \\"hi\\""'),
+    ],
+)
+def test_the_data_functions_of_bpmns_own_xpath_are_variables(written: str, text: str) -> None:
+    """BPMN 10.4.3."""
+    language = ' language="http://www.w3.org/1999/XPath"'
+    for attributes in ("", language):
+        body = (
+            '<bpmn:startEvent id="s"/><bpmn:exclusiveGateway id="g"/><bpmn:endEvent id="e"/>'
+            '<bpmn:sequenceFlow id="f" sourceRef="s" targetRef="g"/>'
+            '<bpmn:sequenceFlow id="h" sourceRef="g" targetRef="e">'
+            f"<bpmn:conditionExpression{attributes}>{written}</bpmn:conditionExpression></bpmn:sequenceFlow>"
+        )
+        [process] = read_bpmn(document(body)).processes
+        assert process.flows["h"].condition == Expression(text)
+
+
+def test_a_data_function_in_a_language_of_ours_is_a_function_of_that_language() -> None:
+    body = (
+        '<bpmn:startEvent id="s"/><bpmn:endEvent id="e"/><bpmn:sequenceFlow id="f" sourceRef="s" targetRef="e">'
+        '<bpmn:conditionExpression language="python">getDataObject("a")</bpmn:conditionExpression></bpmn:sequenceFlow>'
+    )
+    [error] = examine(document(body)).errors
+    assert "unknown function 'getDataObject'" in error.message
+
+
 def test_two_times_in_one_timer_are_refused() -> None:
     body = (
         "<bpmn:intermediateCatchEvent id='x'><bpmn:timerEventDefinition><bpmn:timeDuration>P1D</bpmn:timeDuration>"

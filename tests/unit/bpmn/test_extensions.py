@@ -194,7 +194,7 @@ def test_a_user_task_of_camundas_family_takes_its_attributes(vendor: str) -> Non
     assert (task.priority, task.form) == (literal("3"), "f")
 
 
-def test_camunda_parameters_are_mappings_and_structured_ones_are_refused() -> None:
+def test_camunda_parameters_are_mappings_and_computed_ones_are_refused() -> None:
     plain = (
         '<camunda:inputOutput><camunda:inputParameter name="a">one</camunda:inputParameter>'
         '<camunda:outputParameter name="b">two</camunda:outputParameter></camunda:inputOutput>'
@@ -202,10 +202,43 @@ def test_camunda_parameters_are_mappings_and_structured_ones_are_refused() -> No
     task = _work(_extended("serviceTask", plain, ' camunda:topic="t"'))
     assert task.inputs == (Mapping("a", literal("one")),)
     assert task.outputs == (Mapping("b", literal("two")),)
-    listed = plain.replace("one", "<camunda:list/>")
-    errors = examine(around(_extended("serviceTask", listed, ' camunda:topic="t"'))).errors
+    scripted = plain.replace("one", "<camunda:script scriptFormat='groovy'>1</camunda:script>")
+    errors = examine(around(_extended("serviceTask", scripted, ' camunda:topic="t"'))).errors
     assert [(error.code, error.element) for error in errors] == [("unsupported", "x")]
-    assert "the list in parameter 'a'" in errors[0].message
+    assert "the script in parameter 'a'" in errors[0].message
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("<camunda:list/>", "[]"),
+        ("<camunda:list><camunda:value>a \"b\"</camunda:value><camunda:value>${n}</camunda:value></camunda:list>",
+         '["a \\"b\\"", n]'),
+        ('<camunda:map><camunda:entry key="k 1">v</camunda:entry><!-- more --><camunda:entry key="l">#{ n }'
+         "</camunda:entry></camunda:map>", '{"k 1": "v", "l": n}'),
+        ("<camunda:map/>", "{}"),
+    ],
+)  # fmt: skip
+def test_camunda_lists_and_maps_of_constants_and_variables_are_values(written: str, text: str) -> None:
+    parameter = f'<camunda:inputOutput><camunda:inputParameter name="a">{written}</camunda:inputParameter>'
+    task = _work(_extended("serviceTask", parameter + "</camunda:inputOutput>", ' camunda:topic="t"'))
+    assert task.inputs == (Mapping("a", Expression(text)),)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "<camunda:list><camunda:value>${n + 1}</camunda:value></camunda:list>",
+        "<camunda:list><camunda:script scriptFormat='groovy'>1</camunda:script></camunda:list>",
+        "<camunda:map><camunda:entry key='k'><camunda:list/></camunda:entry></camunda:map>",
+    ],
+)
+def test_camunda_lists_and_maps_that_compute_are_refused_by_their_parameter(written: str) -> None:
+    parameter = f'<camunda:inputOutput><camunda:inputParameter name="a">{written}</camunda:inputParameter>'
+    body = _extended("serviceTask", parameter + "</camunda:inputOutput>", ' camunda:topic="t"')
+    [error] = examine(around(body)).errors
+    assert (error.code, error.element) == ("unsupported", "x")
+    assert "in parameter 'a'" in error.message
 
 
 def test_a_result_variable_is_kept() -> None:

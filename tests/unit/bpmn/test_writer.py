@@ -28,6 +28,8 @@ def _without_lines(process: Process) -> Process:
         line=0,
         nodes={key: replace(node, line=0) for key, node in process.nodes.items()},
         flows={key: replace(flow, line=0) for key, flow in process.flows.items()},
+        data=tuple(replace(element, line=0) for element in process.data),
+        stores=tuple(replace(store, line=0) for store in process.stores),
     )
 
 

@@ -16,6 +16,7 @@ from tests.unit.bpmn.documents import document
 from tests.unit.decisions.documents import decision, dmn, table, text
 
 LITERAL = text("literalExpression", "amount * 2")
+ENTRY = f"<contextEntry>{LITERAL}</contextEntry>"
 
 
 @pytest.mark.parametrize("space", sorted(NAMESPACES))
@@ -117,10 +118,44 @@ REFUSED = {
     "no id": ('<decision name="x">' + LITERAL + "</decision>", "missing_id", "a decision has no id (line 3)"),
     "an id twice": (decision(LITERAL) * 2, "duplicate_id", "decision 'd' is there twice"),
     "no body": (decision(""), "missing_body", "decision 'd' has neither a table nor an expression (line 3)"),
-    "another boxed expression": (decision("<context/>"), "unsupported", "decision 'd' is a context, which is not"),
-    "a knowledge model": (
+    "a function of another engine": (
+        decision('<functionDefinition kind="Java"><context/></functionDefinition>'), "unsupported", "in JAVA, which"),
+    "a knowledge model that is not there": (
         decision('<knowledgeRequirement><requiredKnowledge href="#k"/></knowledgeRequirement>' + LITERAL),
-        "unsupported", "decision 'd' uses a knowledge model"),
+        "unknown_reference", "decision 'd' requires 'k', which is not in this file"),
+    "a knowledge model without logic": (
+        decision(LITERAL) + '<businessKnowledgeModel id="k"/>', "missing_body", "knowledge model 'k' has no logic"),
+    "a service without output": (
+        decision(LITERAL) + '<decisionService id="s"/>', "missing_output", "'s' has no output decision"),
+    "a service of an unknown decision": (
+        decision(LITERAL) + '<decisionService id="s"><outputDecision href="#x"/></decisionService>',
+        "unknown_reference", "decision service 's' names the decision 'x'"),
+    "a service and a decision of one id": (
+        decision(LITERAL) + '<decisionService id="d"><outputDecision href="#d"/></decisionService>',
+        "duplicate_id", "'d' is the id of a decision and of a service"),
+    "a context with two results": (
+        decision(f"<context>{ENTRY * 2}</context>"), "several_results", "several entries without a name"),
+    "an entry behind the result": (
+        decision(f'<context>{ENTRY}<contextEntry><variable name="x"/>{LITERAL}</contextEntry></context>'),
+        "entry_order", "entry 'x' stands behind the result"),
+    "a relation with a cell too many": (
+        decision(f'<relation><column name="a"/><row>{LITERAL * 2}</row></relation>'),
+        "rule_cells", "row 1 has 2 cells for 1 columns"),
+    "a relation without names": (
+        decision("<relation><column/></relation>"), "missing_output", "columns have not each a name"),
+    "an invocation of nothing": (
+        decision("<invocation/>"), "missing_expression", "an invocation says no function"),
+    "an argument without a name": (
+        decision(f"<invocation>{text('literalExpression', 'sum')}<binding>{LITERAL}</binding></invocation>"),
+        "missing_parameter", "a binding of 'sum' names no parameter"),
+    "a condition without an else": (
+        decision(f"<conditional><if>{LITERAL}</if><then>{LITERAL}</then></conditional>"),
+        "missing_body", "decision 'd' has no 'else'"),
+    "a loop without a variable": (
+        decision(f"<for><in>{LITERAL}</in><return>{LITERAL}</return></for>"),
+        "missing_parameter", "'for' names no variable"),
+    "expressions in expressions without end": (
+        decision("<list>" * 60 + "</list>" * 60), "too_deep", "boxed more than 50 deep"),
     "an empty expression": (decision(text("literalExpression", " ")), "missing_expression", "is empty"),
     "another language": (
         decision(text("literalExpression", "1", ' expressionLanguage="javascript"')), "expression", "javascript"),
@@ -153,6 +188,31 @@ def test_a_file_that_cannot_be_decided_is_refused_by_decision_and_reason(what: s
     assert str(refusal.value).startswith("rates.dmn: ")
     assert words in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            decision(text("literalExpression", "Rate(1)")),
+            "decision 'd': FEEL expression 'Rate(1)' at column 1: unknown function 'Rate'",
+        ),
+        (
+            decision(f"<context><contextEntry>{text('literalExpression', '1 +')}</contextEntry></context>"),
+            "decision 'd', result: FEEL expression '1 +' at column 4: it ends too early",
+        ),
+        (
+            decision(LITERAL)
+            + '<businessKnowledgeModel id="k" name="sum"><encapsulatedLogic>'
+            + f"{LITERAL}</encapsulatedLogic></businessKnowledgeModel>",
+            "knowledge model 'k': 'sum' is a function of FEEL itself; give this one another name",
+        ),
+    ],
+)
+def test_what_does_not_compile_is_named_with_its_place(body: str, words: str) -> None:
+    with pytest.raises(InvalidModel) as refusal:
+        read_decisions(dmn(body), "rates.dmn")
+    assert str(refusal.value) == f"rates.dmn: {words}"
 
 
 def test_entities_are_refused_as_in_bpmn() -> None:

@@ -87,6 +87,18 @@ def test_an_id_is_a_process_or_a_decision_and_never_both(engine: Engine) -> None
         engine.deploy(other)
 
 
+def test_a_call_activity_that_calls_a_decision_is_refused_by_its_id(engine: Engine) -> None:
+    calls = ProcessBuilder("calls")
+    calls.start().call("c", process="rating").end()
+    words = "process calls: callActivity 'c' calls 'rating', which is a decision: a business rule task evaluates it"
+    with pytest.raises(InvalidModel, match=words):
+        engine.deploy(rates(1), calls)
+    assert engine.processes() == []
+    engine.deploy(rates(1))
+    with pytest.raises(InvalidModel, match=words):
+        engine.deploy(calls)
+
+
 def test_a_dmn_file_that_cannot_be_evaluated_is_refused_whole(engine: Engine) -> None:
     broken = dmn(decision(table(["amount"], ["rate"], [(["< "], ["1 +"])]), "rating"))
     with pytest.raises(InvalidModel, match="rating"):
@@ -101,7 +113,7 @@ def test_a_decision_whose_value_cannot_be_stored_is_an_incident_of_its_task(engi
     [incident] = engine.incidents()
     assert (incident.node, incident.cause) == (
         "r",
-        "decision 'rating.a': a value of type Interval cannot be stored",
+        "decision 'rating': its value is, or holds, a range, which no variable can hold",
     )
     assert engine.inspect(instance_id).state == "incident"
 

@@ -290,6 +290,13 @@ def test_dates_and_durations_compute(text, expected):
         ("1 2", "column 3: unexpected '2'"),
         ("a if b", "unexpected 'if'"),
         ("foo bar(1)", "unknown function 'foo bar'"),
+        ("{y: f(1), f: function(x) x}", "unknown function 'f'"),
+        ("[{f: function(x) x}, f(1)]", "column 22: unknown function 'f'"),
+        ("{sum: function(x) x}", "column 2: 'sum' is a function of FEEL itself"),
+        ("{f: 3, y: f(1)}", "column 11: 'f' is no function"),
+        ("{f: function(x) x, y: f(1, 2)}", "function 'f' takes 1 arguments and is given 2"),
+        ("{f: function(x) x, y: f(z: 2)}", "function 'f' has no parameter 'z'"),
+        ("{f: function(n) if n = 0 then 0 else f(n - 1) + f(n - 1), y: f(40)}.y", "takes more than 100,000 steps"),
         ("count(1, 2)", "does not take these arguments"),
         ("substring(text: 1)", "does not take these arguments"),
         ("substring(string: 1, string: 2)", "does not take these arguments"),
@@ -415,3 +422,20 @@ def test_any_row_of_words_is_a_value_or_an_expression_error(row, value):
 @given(st.text(max_size=30))
 def test_any_text_is_a_value_or_an_expression_error(text):
     assert "\n" not in complaint(text, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{twice: function(x) x * 2, y: twice(a)}.y", 6),
+        ("{less: function(x, y) x - y, z: less(y: 1, x: a)}.z", 2),
+        ("{f: function(n) if n < 2 then 1 else n * f(n - 1), y: f(20)}.y", 2432902008176640000),
+        ("{my rate: function(x) x / 2, y: [my rate(2), my rate(a)]}.y", [1, 1.5]),
+        ("{apply: function(g, x) g(x), y: apply(function(z) z + a, 1)}.y", 4),
+        ("for f in [function(x) x + 1, function(x) x * 10] return f(a)", [4, 30]),
+        ('{date: 1, y: date("2026-01-01").year}.y', 2026),
+    ],
+)
+def test_functions_that_a_text_binds_are_called_by_name(text: str, value: object) -> None:
+    """DMN 1.4, 10.3.2.13: of a context's entries those before it, of a function its parameters and itself."""
+    assert compile_expression(text, "feel").evaluate({"a": 3}, 0) == value

@@ -31,14 +31,14 @@ class Faulty(MemoryStore):
         self.routed: list[str] = []
         self.fire_fails = 0
 
-    def route(self, seq: int, limit: int) -> Routed:
+    def route(self, seq: int, limit: int, key: str = "") -> Routed:
         row = self._pending[seq].row
         if row.id in self.away:
             raise StoreUnavailable("no route to the store")
         if row.id in self.wrong:
             raise InvalidPayload("its key has no form")
         self.routed.append(row.id)
-        return super().route(seq, limit)
+        return super().route(seq, limit, key)
 
     def fire(self, rows: Sequence[DueRow]) -> int:
         if self.fire_fails:

@@ -41,7 +41,7 @@ class Killing(MemoryStore):
         self.sizes.append(limit)
         return super().pending(after_seq, limit)
 
-    def route(self, seq: int, limit: int) -> Routed:
+    def route(self, seq: int, limit: int, key: str = "") -> Routed:
         delivery = self._pending[seq].row.id
         if delivery in self.kills:
             raise Death(delivery)
@@ -49,7 +49,7 @@ class Killing(MemoryStore):
             raise StoreUnavailable("no route to the store")
         if delivery in self.wrong:
             raise InvalidPayload("its key has no form")
-        return super().route(seq, limit)
+        return super().route(seq, limit, key)
 
     def put_value(self, table: str, name: str, value: bytes) -> None:
         self.puts.append(f"{table}/{name}")

@@ -15,6 +15,7 @@ from gobpm_ray.core.starts import start_arms
 from gobpm_ray.core.state import InstanceState
 from gobpm_ray.model.builder import ProcessBuilder
 from gobpm_ray.model.document import to_json
+from gobpm_ray.model.elements import Process
 from gobpm_ray.runtime.callables import Callables, Work
 from gobpm_ray.runtime.commits import arm_row
 from gobpm_ray.runtime.host import Host
@@ -61,7 +62,9 @@ class Desk:
     # --- what a caller does
 
     def deploy(self, builder: ProcessBuilder) -> int:
-        process = builder.build()
+        return self.deploy_process(builder.build())
+
+    def deploy_process(self, process: Process) -> int:
         starts = []
         for arm, armed in start_arms(compile_process(process), self.store.now()):
             row = arm_row(arm)

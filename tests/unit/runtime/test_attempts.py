@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -85,7 +85,9 @@ class Away:
         self.refuses = refuses
         self.sent: list[tuple[Errand, Mapping[str, Any], str]] = []
 
-    def send(self, errand: Errand, options: Mapping[str, Any], name: str, ended: Ended) -> Cancel:
+    def send(
+        self, errand: Errand, options: Mapping[str, Any], name: str, ended: Ended, lacking: Callable[[str], None]
+    ) -> Cancel:
         if self.refuses:
             raise RayUnavailable("no cluster")
         self.sent.append((errand, options, name))

@@ -181,6 +181,21 @@ def test_outputs_that_cannot_be_stored_fail_the_job_for_good(store: MemoryStore,
     assert [kind for kind, _ in reported(store)] == ["failed"]
 
 
+def test_a_result_that_is_not_what_the_process_says_fails_the_job_for_good(store: MemoryStore, start: Start) -> None:
+    """A repetition would give the same: the operator hears of it instead, with the path and what was expected."""
+    process = ProcessBuilder("order")
+    process.start().service_task("Bill", topic="bill").returns(total="xsd:decimal").end("Done")
+    store.deploy("order", b"json\n" + to_json(process.build()), ())
+    waiting(store, "i1", job("w1"))
+    start(lambda inputs: {"total": "much"}, retries=3)
+    until(lambda: inbox(store, "i1"))
+    record = store.instance("i1")
+    assert record is not None
+    (trigger,) = record.inbox
+    assert trigger.kind == "failed"
+    assert b"result of 'Bill': total: expected a number (xsd:decimal)" in trigger.payload
+
+
 def test_a_worker_that_stops_finishes_what_runs(store: MemoryStore, start: Start) -> None:
     """A75."""
     waiting(store, "i1", job())

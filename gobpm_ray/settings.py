@@ -39,9 +39,9 @@ class Settings:
     """Actors kept alive and free, so that the first wake does not pay for an actor's creation."""
     hand_over: bool = True
     """False: every release ends its actor instead of handing it the next ready instance."""
-    claim_ahead: int = 8
-    """An actor takes a second instance in hand, to run it while the commit of its last one is on the way, once so many
-    more are ready; 0: never (docs/adr/0009)."""
+    claim_ahead: int = 6
+    """Instances that an actor takes in hand, to run them while the commits of its last ones are on their way, at most
+    and no more than half of those that are ready; 0: none (docs/adr/0009)."""
     park_at_start: bool = True
     """Instances that are started in bulk and wait after their first leg are written as waiting by their client, and no
     actor sees them before they are woken (docs/adr/0010)."""

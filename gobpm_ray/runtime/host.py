@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 
@@ -80,8 +80,8 @@ class Host:
         self._current: Hosting | None = None
         self._under_way: deque[Hosting] = deque()
         """Instances whose releasing commits were sent and not answered, in the order in which they were sent."""
-        self._in_hand: Claim | None = None
-        """Claimed ahead: it is run while the commit of the one before it is on its way."""
+        self._in_hand: deque[Claim] = deque()
+        """Claimed ahead: they are run while the commits of those before them are on their way."""
         self.backlog = 0
         """How many were ready when the last commit claimed for us."""
         self._renewer = Renewer(store, settings)
@@ -128,15 +128,14 @@ class Host:
             # After a failure of the store only: what is still under way was committed or was not, and what is in hand
             # goes to whoever claims it when its lease has expired.
             self._under_way.clear()
-            self._in_hand = None
+            self._in_hand.clear()
         return True
 
     def _following(self, claim: Claim | None) -> Claim | None:
         """What to host next: `claim`, which the last one handed over, or what is in hand, under way or ready."""
-        if claim is None and self._in_hand is not None and len(self._under_way) < 2:
-            claim, self._in_hand = self._in_hand, None
+        if claim is None and self._in_hand:
             self.counters.ahead += 1
-            return claim
+            return self._in_hand.popleft()
         while claim is None and self._under_way:
             claim = self._under_way.popleft().land()
             self.counters.ahead += claim is not None and bool(self._under_way)
@@ -149,12 +148,13 @@ class Host:
         return claim
 
     def _take_in_hand(self) -> None:
-        """A second instance, if there is more than enough for everybody."""
-        least = self.settings.claim_ahead
-        if not least or self.backlog < least or self._under_way or self._in_hand is not None or self.in_process:
+        """More instances, if there is enough for others as well."""
+        if self.may_send or self.in_process or not self.settings.hand_over:
             return
-        if not self.spent and self.settings.hand_over:
-            self._in_hand = self.store.claim(self._token())
+        for _ in range(min(self.settings.claim_ahead, self.backlog // 2)):
+            if self.spent or (claim := self.store.claim(self._token())) is None:
+                return
+            self._in_hand.append(claim)
 
     def stop(self, grace_ms: int | None = None) -> None:
         """Claim nothing more; what runs may finish within the grace, a resident that merely waits goes at once."""
@@ -181,20 +181,19 @@ class Host:
     @property
     def may_send(self) -> bool:
         """There is something to do while a commit is on its way."""
-        return self._in_hand is not None or bool(self._under_way)
+        return bool(self._in_hand or self._under_way)
 
     def alone(self) -> None:
         """What is hosted now may take its time: nothing else waits for this thread any more."""
-        for claim in (*(hosting.land() for hosting in self._drained()), self._in_hand):
-            if claim is not None:
-                self.counters.given_back += 1
-                with suppress(LeaseLost):
-                    self.store.unclaim(claim.instance_id, claim.token)
-        self._in_hand = None
-
-    def _drained(self) -> Iterator[Hosting]:
         while self._under_way:
-            yield self._under_way.popleft()
+            if (claim := self._under_way.popleft().land()) is not None:
+                self._in_hand.append(claim)
+        while self._in_hand:
+            # The last first: each goes to the head of the line.
+            claim = self._in_hand.pop()
+            self.counters.given_back += 1
+            with suppress(LeaseLost):
+                self.store.unclaim(claim.instance_id, claim.token)
 
     def listen(self, watched: Watched) -> None:
         """The bell of a resident is slept on; a host in process has nobody beside it who could ring."""

@@ -60,7 +60,7 @@ SETTINGS = Settings(
     dehydration_threshold_ms=1_500,
     max_resident=6,
     claim_triggers=4,
-    claim_ahead=1,
+    claim_ahead=2,
     history_limit=10_000,
 )
 HOLDERS: dict[str, type[Any]] = {"message": MessageHolder, "timer": TimerHolder, "task": TaskHolder}

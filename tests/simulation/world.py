@@ -49,7 +49,7 @@ SETTINGS = Settings(
     max_resident=4,
     wake_backoff_ms=1_000,
     claim_triggers=3,
-    claim_ahead=1,
+    claim_ahead=2,
     whole_parts=12,
     history_limit=10_000,
 )

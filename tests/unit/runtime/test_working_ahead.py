@@ -85,10 +85,19 @@ def test_the_next_instance_runs_before_the_answer_to_the_last_commit() -> None:
     desk.close()
 
 
-@pytest.mark.parametrize(("ready", "least"), [(5, 0), (3, 2), (5, 8)])
-def test_few_ready_instances_are_left_to_others(ready: int, least: int) -> None:
+def test_several_are_in_hand_when_there_are_many() -> None:
+    desk, store = desk_of(9, claim_ahead=3)
+    desk.host.serve_once()
+    assert ended(desk) == 9
+    assert store.diary[:7] == ["commit i0", "send i1", "send i2", "send i3", "send i4", "answer i1", "send i5"]
+    assert desk.store.leases() == []
+    desk.close()
+
+
+@pytest.mark.parametrize(("ready", "most"), [(5, 0), (3, 6)])
+def test_few_ready_instances_are_left_to_others(ready: int, most: int) -> None:
     """Another actor may be free: it shall have them."""
-    desk, store = desk_of(ready, claim_ahead=least)
+    desk, store = desk_of(ready, claim_ahead=most)
     desk.host.serve_once()
     assert ended(desk) == ready
     assert {line.split()[0] for line in store.diary} == {"commit"}
@@ -107,6 +116,20 @@ def test_an_instance_that_needs_time_is_hosted_alone() -> None:
     assert store.diary[sent : sent + 3] == ["answer i2", "unclaim i4", "commit i3"]
     assert desk.host.counters.given_back == 1
     assert desk.store.leases() == []
+    desk.close()
+
+
+def test_several_in_hand_go_back_in_their_order() -> None:
+    desk, store = desk_of(3, claim_ahead=3)
+    desk.start(instance_id="i3", busy=True)
+    for number in range(4, 9):
+        desk.start(instance_id=f"i{number}")
+    desk.host.serve_once()
+    assert ended(desk) == 9
+    back = [line for line in store.diary if line.startswith("unclaim")]
+    assert back == ["unclaim i6", "unclaim i5", "unclaim i4"]
+    after = store.diary[store.diary.index("commit i3") :]
+    assert [line for line in after if line.startswith(("commit", "send"))][2:5] == ["send i4", "send i5", "send i6"]
     desk.close()
 
 

@@ -151,7 +151,8 @@ class Host:
         """More instances, if there is enough for others as well."""
         if self.may_send or self.in_process or not self.settings.hand_over:
             return
-        for _ in range(min(self.settings.claim_ahead, self.backlog // 2)):
+        # The instance that was handed over last is not hosted yet.
+        for _ in range(min(self.settings.claim_ahead, self.backlog // 2, self._room - 1)):
             if self.spent or (claim := self.store.claim(self._token())) is None:
                 return
             self._in_hand.append(claim)
@@ -176,7 +177,12 @@ class Host:
 
     def next_token(self) -> str:
         """The token under which a freeing commit claims the next instance; '' if this host must not be handed one."""
-        return "" if self.spent else self._token()
+        return "" if self.spent or self._room < 1 else self._token()
+
+    @property
+    def _room(self) -> int:
+        """Instances that may still come beside those that are in hand or that an answer may bring."""
+        return self.settings.max_handovers - self._hosted - len(self._in_hand) - len(self._under_way)
 
     @property
     def may_send(self) -> bool:

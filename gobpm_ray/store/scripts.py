@@ -1,8 +1,7 @@
 """The Lua scripts as callables: loaded once, run by their digest, with the constant part of every command packed once.
 
-Packing thirty constant keys for each call would cost more than the script itself, so a `Script` renders them when it
-is made and
-writes the arguments behind them.
+Packing thirty constant keys for each call would cost a twentieth of the script, so they are rendered once and the
+arguments written behind them.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import hashlib
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -58,18 +57,20 @@ def packed(*arguments: Argument) -> bytes:
 
 class _Lent:
     """A connection that a thread has to itself; it is the pool's again when the thread has ended, for a pool counts
-    what
-    it lent, and a program that serves each request in a thread of its own would run out of connections."""
+    what it lent, and a program that serves each request in a thread of its own would run out of connections."""
 
     def __init__(self, pool: Any) -> None:
         self.pid = os.getpid()
         self.connection = pool.get_connection()
         self._pool = pool
 
-    def __del__(self) -> None:
-        if self.pid == os.getpid():
-            with contextlib.suppress(Exception):  # at the interpreter's exit there may be no pool left
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+        # At the interpreter's exit there may be no pool left, and no module either: what it needs it brings.
+        try:
+            if self.pid == getpid():
                 self._pool.release(self.connection)
+        except Exception:  # noqa: S110
+            pass
 
 
 class Sent:
@@ -198,8 +199,7 @@ class Scripts:
 
     def _connection(self) -> Any:
         """This thread's own connection, for as long as the thread and the process live: taking one from the pool and
-        giving it back
-        costs half as much as the script that it carries."""
+        giving it back costs half as much as the script that it carries."""
         lent: _Lent | None = getattr(self._own, "lent", None)
         if lent is None or lent.pid != os.getpid():
             lent = self._own.lent = _Lent(self._pool)

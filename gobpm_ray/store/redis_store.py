@@ -6,68 +6,43 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import redis
 
 from gobpm_ray.errors import (
-    BrokenInvariant,
-    DataStoreChanged,
     InputError,
-    LeaseLost,
-    TaskRefused,
     UnknownInstance,
     UnknownProcess,
-    UnknownTask,
 )
 from gobpm_ray.runtime.limits import checked_payload, full
 from gobpm_ray.runtime.ports import (
     Accepted,
     ArmRow,
     BellName,
-    Claim,
-    Commit,
-    CommitResult,
     Definition,
     DueList,
     DueRow,
-    InstanceRecord,
     ParkedStart,
     PendingRow,
-    Population,
     Quiet,
     Routed,
-    SentCommit,
     SentStarts,
     StartRow,
-    TaskView,
-    TriggerRow,
 )
 from gobpm_ray.settings import Settings
 from gobpm_ray.store import rows
 from gobpm_ray.store.calls import store_call
-from gobpm_ray.store.connection import ANSWER_TIMEOUT_S
-from gobpm_ray.store.job_calls import JobCalls
 from gobpm_ray.store.keys import Keys
-from gobpm_ray.store.scripts import Argument, Scripts, Sent
+from gobpm_ray.store.reading_calls import ReadingCalls
+from gobpm_ray.store.scripts import Scripts, Sent
 
 log = logging.getLogger("gobpm_ray.store")
 
 _FIRED = 20
 """Due timers in one call of the script: under half a millisecond of the store."""
-
-
-class _Sent:
-    """A commit whose answer stands, or will stand, in the thread's connection."""
-
-    def __init__(self, commit: Commit, sent: Sent, read: Callable[[Commit, Any], CommitResult]) -> None:
-        self._commit, self._sent, self._read = commit, sent, read
-
-    @store_call
-    def result(self) -> CommitResult:
-        return self._read(self._commit, self._sent.reply())
 
 
 class _SentStarts:
@@ -88,7 +63,7 @@ def _born(start: ParkedStart, reply: Any) -> Accepted | None:
     return Accepted(start.delivery_id, reply[1] == 1, reply[0].decode(), reply[2])
 
 
-class RedisStore(JobCalls):
+class RedisStore(ReadingCalls):
     """Implements `gobpm_ray.runtime.ports.Store`; threads may share it."""
 
     durable = True
@@ -194,93 +169,6 @@ class RedisStore(JobCalls):
             raise InputError(f"instance {instance_id!r} has ended")
         return bool(reply == 1)
 
-    # --- the wake path
-
-    @store_call
-    def claim(self, token: str) -> Claim | None:
-        reply = self._run("claim", token, self.settings.whole_parts, self.settings.claim_triggers)
-        return rows.claim(reply, token) if reply else None
-
-    @store_call
-    def load(self, instance_id: str, token: str) -> Claim:
-        reply = self._run("load", instance_id, token, self.settings.claim_triggers)
-        if reply[0] == b"lost":
-            raise LeaseLost(f"instance {instance_id!r}: the lease is no longer ours")
-        return rows.claim(reply, token)
-
-    @store_call
-    def fetch(self, instance_id: str, token: str) -> tuple[tuple[TriggerRow, ...], int]:
-        reply = self._run("fetch", instance_id, token, self.settings.claim_triggers)
-        if reply[0] == b"lost":
-            raise LeaseLost(f"instance {instance_id!r}: the lease is no longer ours")
-        return tuple(map(rows.trigger, reply[1:])), reply[0]
-
-    @store_call
-    def commit(self, commit: Commit) -> CommitResult:
-        return self._committed(commit, self._run("commit", *self._commit_arguments(commit)))
-
-    @store_call
-    def send_commit(self, commit: Commit) -> SentCommit:
-        return _Sent(commit, self._scripts.send("commit", *self._commit_arguments(commit)), self._committed)
-
-    def _commit_arguments(self, commit: Commit) -> Sequence[Argument]:
-        settings = self.settings
-        return rows.commit_arguments(
-            commit,
-            settings.max_resident,
-            settings.whole_parts,
-            settings.claim_triggers,
-            settings.max_call_depth,
-        )
-
-    @staticmethod
-    def _committed(commit: Commit, reply: Any) -> CommitResult:
-        if reply[0] == b"lost":
-            raise LeaseLost(f"instance {commit.instance_id!r}: commit refused, {reply[1].decode()}")
-        if reply[0] == b"changed":
-            raise DataStoreChanged(f"instance {commit.instance_id!r}: data store {reply[1].decode()!r} has changed")
-        if reply[0] == b"inbox":
-            raise BrokenInvariant(f"instance {commit.instance_id!r}: the commit names triggers that are not there")
-        following = rows.claim(reply[5:], commit.next_token) if len(reply) > 5 else None
-        return CommitResult(reply[0] == 1, reply[1], reply[2], reply[3], following, reply[4])
-
-    @store_call
-    def renew(self, instance_id: str, token: str) -> tuple[int, int]:
-        reply = self._run("renew", instance_id, token)
-        if reply[0] == b"lost":
-            raise LeaseLost(f"instance {instance_id!r}: the lease is no longer ours")
-        return reply[0], reply[1]
-
-    @store_call
-    def abandon(self, instance_id: str, token: str, backoff_ms: int) -> None:
-        if self._run("abandon", instance_id, token, backoff_ms) == 0:
-            raise LeaseLost(f"instance {instance_id!r}: the lease is no longer ours")
-
-    @store_call
-    def unclaim(self, instance_id: str, token: str) -> None:
-        if self._run("unclaim", instance_id, token) == 0:
-            raise LeaseLost(f"instance {instance_id!r}: the lease is no longer ours")
-
-    @store_call
-    def release_dead(self, actor: str) -> int:
-        return int(self._run("release_dead", actor))
-
-    @store_call
-    def sweep(self, limit: int = 100) -> int:
-        # Nearly always nothing is leased, or nothing for long: a look at the head costs a third of the script.
-        return int(self._run("sweep", limit)) if self._client.exists(self.keys["leases"]) else 0
-
-    @store_call
-    def wait_instance_bell(self, instance_id: str, timeout_s: float) -> bool:
-        return self._pop_bell(self.keys.instance(instance_id) + b":b", timeout_s)
-
-    def _pop_bell(self, key: bytes, timeout_s: float) -> bool:
-        """The bit, if it was set or is set within the time. Longer waits than a connection's own patience end early: a
-        bell is only a hint, so its sleeper looks again."""
-        if timeout_s <= 0:
-            return self._client.lpop(key) is not None
-        return self._client.blpop(key, timeout=min(timeout_s, ANSWER_TIMEOUT_S / 2)) is not None
-
     # --- holders
 
     @store_call
@@ -367,209 +255,6 @@ class RedisStore(JobCalls):
     def fire_start(self, row: DueRow, next_wait: str, next_deadline: int, next_row: bytes) -> bool:
         reply = self._run("fire_start", row.instance_id, row.wait, row.deadline, next_wait, next_deadline, next_row)
         return bool(reply == 1)
-
-    # --- human tasks and jobs
-
-    @store_call
-    def tasks(
-        self, kind: str = "task", instance_id: str = "", limit: int = 1_000, after_seq: int = 0
-    ) -> list[TaskView]:
-        out: list[TaskView] = []
-        while len(out) < limit:
-            page = self._client.zrangebyscore(
-                self.keys["topen"], f"({after_seq}", "+inf", start=0, num=limit, withscores=True
-            )
-            if not page:
-                break
-            after_seq = int(page[-1][1])
-            ids = [task_id for task_id, _ in page if not instance_id or task_id.startswith(f"{instance_id}/".encode())]
-            out += [view for view in self._task_views(ids) if view.kind == kind]
-        return out[:limit]
-
-    @store_call
-    def task(self, task_id: str) -> TaskView | None:
-        return next(iter(self._task_views([task_id.encode()])), None)
-
-    def _task_views(self, ids: Sequence[bytes]) -> list[TaskView]:
-        if not ids:
-            return []
-        instances = sorted({task_id.partition(b"/")[0].decode() for task_id in ids})
-        pipe = self._client.pipeline(transaction=False)
-        pipe.hmget(self.keys["tasks"], ids)
-        pipe.hmget(self.keys["owners"], ids)
-        pipe.hmget(self.keys["jobs"], ids)
-        pipe.zmscore(self.keys["topen"], ids)
-        for instance_id in instances:
-            pipe.hget(self.keys.instance(instance_id), "df")
-        stored, owners, states, seqs, *definitions = pipe.execute()
-        process_of = dict(zip(instances, definitions, strict=True))
-        out = []
-        for task_id, value, owner, state, seq in zip(ids, stored, owners, states, seqs, strict=True):
-            instance_id, _, wait = task_id.decode().partition("/")
-            definition = process_of[instance_id]
-            if value is None or definition is None:
-                continue
-            created, kind, row = value.split(rows.RS, 2)
-            word: Literal["task", "job"] = "task" if kind == b"U" else "job"
-            process_id, version = definition.decode().split("\x1e")
-            user = owner.decode() if owner else ""
-            failures, cause = rows.job_state(state)
-            view = (task_id.decode(), instance_id, process_id, wait, word, user, int(created), row)
-            out.append(TaskView(*view, failures, cause, int(version), int(seq or 0)))
-        return out
-
-    @store_call
-    def claim_task(self, task_id: str, user: str, groups: Sequence[str]) -> None:
-        if not user:
-            raise TaskRefused(f"task {task_id!r}: a claim needs a user")
-        self._refuse(task_id, user, [self._run("task_owner", task_id, user, "\x1e".join(groups), "1")])
-
-    @store_call
-    def unclaim_task(self, task_id: str) -> None:
-        self._refuse(task_id, "", [self._run("task_owner", task_id, "", "", "0")])
-
-    @store_call
-    def reassign_task(self, task_id: str, user: str) -> None:
-        if not user:
-            raise TaskRefused(f"task {task_id!r}: it is given to a user; unclaim it to give it back")
-        self._refuse(task_id, user, [self._run("task_owner", task_id, user, "", "2")])
-
-    @store_call
-    def complete_task(
-        self,
-        task_id: str,
-        user: str,
-        groups: Sequence[str],
-        outputs: Iterable[str],
-        delivery_id: str,
-        payload: bytes,
-        *,
-        strict: bool = False,
-    ) -> Accepted:
-        instance_id, _, wait = task_id.partition("/")
-        checked_payload(payload, self.settings, f"completion of {task_id!r}")
-        reply = self._run(
-            "task_complete",
-            task_id,
-            instance_id,
-            wait,
-            user,
-            "\x1e".join(groups),
-            "\x1e".join(outputs),
-            delivery_id,
-            payload,
-            "1" if strict else "0",
-        )
-        if reply[0] == b"duplicate":
-            return Accepted(delivery_id, True, instance_id)
-        self._refuse(task_id, user, reply)
-        return Accepted(delivery_id, False, instance_id, reply[1])
-
-    @staticmethod
-    def _refuse(task_id: str, user: str, reply: Sequence[Any]) -> None:
-        match reply[0]:
-            case b"unknown":
-                raise UnknownTask(f"task {task_id!r} is unknown or has already ended")
-            case b"owned":
-                raise TaskRefused(f"task {task_id!r} is claimed by another user than {user!r}")
-            case b"ineligible":
-                raise TaskRefused(f"user {user!r} is not eligible for task {task_id!r}")
-            case b"missing":
-                raise TaskRefused(f"task {task_id!r} needs output {reply[1].decode()!r}")
-            case b"unclaimed":
-                raise TaskRefused(f"task {task_id!r} must be claimed first")
-
-    # --- reading
-
-    @store_call
-    def instance(self, instance_id: str) -> InstanceRecord | None:
-        key = self.keys.instance(instance_id)
-        pipe = self._client.pipeline(transaction=True)
-        pipe.hgetall(key)
-        pipe.lrange(key + b":q", 0, -1)
-        pipe.lrange(key + b":h", 0, -1)
-        fields, inbox, history = pipe.execute()
-        if b"st" not in fields:
-            return None
-        process, version = fields[b"df"].split(rows.RS)
-        named = {name.decode(): value for name, value in fields.items()}
-        return InstanceRecord(
-            instance_id,
-            process.decode(),
-            int(version),
-            named["bk"].decode(),
-            rows.STATUS[named["st"]],
-            int(named["v"]),
-            int(named["ep"]),
-            "tk" in named,
-            int(named["cr"]),
-            {name[1:]: value for name, value in named.items() if name[0] == "."},
-            {name[1:]: rows.wait(value) for name, value in named.items() if name[0] == "~"},
-            tuple(map(rows.trigger, inbox)),
-            tuple(history),
-            int(named.get("pk", 0)),
-            named.get("pa", b"").decode(),
-        )
-
-    @store_call
-    def status(self, instance_id: str) -> str | None:
-        value = self._client.hget(self.keys.instance(instance_id), "st")
-        return None if value is None else rows.STATUS[value]
-
-    @store_call
-    def instances(self, *, ended: bool | None = None, after_seq: int = 0, limit: int = 1_000) -> list[tuple[int, str]]:
-        out: list[tuple[int, str]] = []
-        while len(out) < limit:
-            page = self._client.zrangebyscore(
-                self.keys["instances"], f"({after_seq}", "+inf", start=0, num=limit, withscores=True
-            )
-            if not page:
-                break
-            after_seq = int(page[-1][1])
-            pipe = self._client.pipeline(transaction=False)
-            for member, _ in page:
-                pipe.hget(self.keys.instance(member.decode()), "st")
-            for (member, score), status in zip(page, pipe.execute(), strict=True):
-                if ended is None or (status in (b"c", b"t")) == ended:
-                    out.append((int(score), member.decode()))
-        return out[:limit]
-
-    @store_call
-    def facts(self, after: str = "0", limit: int = 1_000) -> list[tuple[str, bytes]]:
-        page = self._client.xrange(self.keys["facts"], f"({after}" if after != "0" else "-", "+", count=limit)
-        return [(entry.decode(), fields[b"f"]) for entry, fields in page]
-
-    @store_call
-    def population(self) -> Population:
-        counts = self._run("population")
-        resident, ready, oldest, waiting, due, pending, parked, incidents, ended, dead, _idle = counts
-        return Population(
-            resident,
-            ready,
-            oldest,
-            max(waiting - resident - ready, 0),
-            due,
-            {"message": pending},
-            parked,
-            incidents,
-            ended,
-            dead,
-        )
-
-    @store_call
-    def leases(self) -> list[tuple[str, str, int]]:
-        members = self._client.zrange(self.keys["leases"], 0, -1, withscores=True)
-        if not members:
-            return []
-        seconds, micros = self._client.time()
-        live = seconds * 1000 + micros // 1000
-        pipe = self._client.pipeline(transaction=False)
-        for member, _ in members:
-            pipe.hget(self.keys.instance(member.decode()), "tk")
-        return [
-            (member.decode(), (token or b"").decode(), int(expiry) - live)
-            for (member, expiry), token in zip(members, pipe.execute(), strict=True)
-        ]
 
     # --- clocks and bells
 

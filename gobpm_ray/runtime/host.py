@@ -149,10 +149,11 @@ class Host:
 
     def _take_in_hand(self) -> None:
         """More instances, if there is enough for others as well."""
-        if self.may_send or self.in_process or not self.settings.hand_over:
+        if self.in_process or not self.settings.hand_over:
             return
+        most = min(self.settings.claim_ahead, self.backlog // 2)
         # The instance that was handed over last is not hosted yet.
-        for _ in range(min(self.settings.claim_ahead, self.backlog // 2, self._room - 1)):
+        for _ in range(min(most - len(self._in_hand) - len(self._under_way), self._room - 1)):
             if self.spent or (claim := self.store.claim(self._token())) is None:
                 return
             self._in_hand.append(claim)

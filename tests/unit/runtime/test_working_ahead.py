@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -91,6 +92,29 @@ def test_several_are_in_hand_when_there_are_many() -> None:
     assert ended(desk) == 9
     assert store.diary[:7] == ["commit i0", "send i1", "send i2", "send i3", "send i4", "answer i1", "send i5"]
     assert desk.store.leases() == []
+    desk.close()
+
+
+def test_more_are_taken_in_hand_as_the_line_grows() -> None:
+    """A storm begins with one ready instance: the first actor must not go on as it began."""
+    desk, store = desk_of(4, claim_ahead=4)
+    grow = store.commit
+
+    def commit(commit: Commit) -> CommitResult:
+        for number in range(4, 30):
+            desk.start(instance_id=f"i{number}")
+        store.commit = grow  # type: ignore[method-assign]
+        result = grow(commit)
+        return replace(result, ready=2)  # as it was when the first of them came
+
+    store.commit = commit  # type: ignore[method-assign]
+    desk.host.serve_once()
+    assert ended(desk) == 30
+    most = flying = 0
+    for line in store.diary:
+        flying += line.startswith("send") - line.startswith("answer")
+        most = max(most, flying)
+    assert most == 5, "four in hand and the one that was handed over"
     desk.close()
 
 

@@ -39,7 +39,7 @@ class Settings:
     """Actors kept alive and free, so that the first wake does not pay for an actor's creation."""
     hand_over: bool = True
     """False: every release ends its actor instead of handing it the next ready instance."""
-    claim_ahead: int = 6
+    claim_ahead: int = 12
     """Instances that an actor takes in hand, to run them while the commits of its last ones are on their way, at most
     and no more than half of those that are ready; 0: none (docs/adr/0009)."""
     park_at_start: bool = True

@@ -17,13 +17,20 @@ from gobpm_ray.core.starts import start_arms
 from gobpm_ray.core.state import ArmedWait, parse_wait_id
 from gobpm_ray.core.step import Arm
 from gobpm_ray.engine.data_stores import declare_stores
-from gobpm_ray.engine.sources import DMN, Package, Rules
+from gobpm_ray.engine.sources import Package, Rules
 from gobpm_ray.engine.views import Deployed, WaitView
 from gobpm_ray.errors import InvalidModel, UnregisteredCallable
 from gobpm_ray.model.elements import LITERAL, CallActivity, DecisionTask, Process, WorkTask
 from gobpm_ray.runtime.correlating import declare_correlations
 from gobpm_ray.runtime.ports import ArmRow, Store
-from gobpm_ray.runtime.programs import decision_pin, load_elements, write_job_nodes, write_pins, write_secrets
+from gobpm_ray.runtime.programs import (
+    decision_pin,
+    is_decision,
+    load_elements,
+    write_job_nodes,
+    write_pins,
+    write_secrets,
+)
 from gobpm_ray.settings import Settings
 
 
@@ -68,12 +75,12 @@ def _refuse_shared_ids(store: Store, processes: set[str], decisions: set[str]) -
     for taken in sorted(processes & decisions):
         raise InvalidModel(f"'{taken}' is the id of a process and of a decision: one of them needs another")
     for decision_id in sorted(decisions):
-        if (there := store.definition(decision_id)) is not None and not there.document.startswith(DMN):
+        if (there := store.definition(decision_id)) is not None and not is_decision(there.document):
             raise InvalidModel(
                 f"decision '{decision_id}': a process of this id is deployed; the decision needs another"
             )
     for process_id in sorted(processes):
-        if (there := store.definition(process_id)) is not None and there.document.startswith(DMN):
+        if (there := store.definition(process_id)) is not None and is_decision(there.document):
             raise InvalidModel(f"process '{process_id}': a decision of this id is deployed; the process needs another")
 
 
@@ -83,7 +90,7 @@ def _refuse_called_decisions(store: Store, process: Process, decisions: set[str]
         if isinstance(node, CallActivity) and node.called.language == LITERAL:
             called = node.called.text.strip()
             there = None if called in decisions else store.definition(called)
-            if called in decisions or (there is not None and there.document.startswith(DMN)):
+            if called in decisions or (there is not None and is_decision(there.document)):
                 raise InvalidModel(
                     f"process {process.id}: callActivity '{node.id}' calls '{called}', which is a decision: "
                     f"a business rule task evaluates it"

@@ -19,7 +19,7 @@ from gobpm_ray.model.elements import CustomTask
 from gobpm_ray.runtime.callables import Callables
 from gobpm_ray.runtime.host import Host
 from gobpm_ray.runtime.hosting import Hosting
-from gobpm_ray.runtime.ports import Accepted, Claim, Commit, ParkedStart, SentStarts, StartRow, Store, TriggerRow
+from gobpm_ray.runtime.ports import Accepted, Answer, Claim, Commit, ParkedStart, StartRow, Store, TriggerRow
 from gobpm_ray.runtime.programs import Programs
 from gobpm_ray.settings import Settings
 
@@ -149,7 +149,7 @@ class _Bulk:
     def __init__(self, store: Store, rows: Sequence[StartRow]) -> None:
         self._store = store
         self._rows = rows
-        self._sent: deque[tuple[dict[int, ParkedStart], SentStarts]] = deque()
+        self._sent: deque[tuple[dict[int, ParkedStart], Answer[list[Accepted | None]]]] = deque()
         self.accepted: dict[int, Accepted] = {}
         """By place in the rows."""
 

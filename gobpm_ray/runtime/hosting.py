@@ -45,7 +45,7 @@ from gobpm_ray.runtime import facts
 from gobpm_ray.runtime.commits import Working, draft, fill, triggers_of
 from gobpm_ray.runtime.crashpoints import reached
 from gobpm_ray.runtime.leasing import Bell, Event, Events, Lacking, Lost, Renewed, Report, Stop, Watched
-from gobpm_ray.runtime.ports import Claim, Commit, CommitResult, Residency, SentCommit, TriggerRow
+from gobpm_ray.runtime.ports import Answer, Claim, Commit, CommitResult, Residency, TriggerRow
 from gobpm_ray.runtime.stored_data import StoredData
 from gobpm_ray.settings import SECOND
 
@@ -61,7 +61,7 @@ T = TypeVar("T")
 class _Sent:
     commit: Commit
     step: Step | None
-    answer: SentCommit
+    answer: Answer[CommitResult]
 
 
 class Hosting:

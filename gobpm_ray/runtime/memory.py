@@ -17,6 +17,7 @@ from gobpm_ray.runtime.memory_jobs import MemoryJobs
 from gobpm_ray.runtime.memory_state import Instance, Wait, locked
 from gobpm_ray.runtime.ports import (
     Accepted,
+    Answer,
     ArmRow,
     BellName,
     Definition,
@@ -24,7 +25,6 @@ from gobpm_ray.runtime.ports import (
     ParkedStart,
     Population,
     Quiet,
-    SentStarts,
     StartRow,
     TriggerRow,
 )
@@ -106,7 +106,7 @@ class MemoryStore(MemoryJobs, MemoryCare):
     def start_parked(self, starts: Sequence[ParkedStart]) -> list[Accepted | None]:
         return [self._start_parked(start) for start in starts]
 
-    def send_parked(self, starts: Sequence[ParkedStart]) -> SentStarts:
+    def send_parked(self, starts: Sequence[ParkedStart]) -> Answer[list[Accepted | None]]:
         return CarriedOut(self.start_parked, starts)
 
     @locked

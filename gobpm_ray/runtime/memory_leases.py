@@ -12,7 +12,7 @@ from gobpm_ray.core.step import HistoryEntry
 from gobpm_ray.errors import BrokenInvariant, LeaseLost
 from gobpm_ray.runtime.memory_data import MemoryData
 from gobpm_ray.runtime.memory_state import Instance, Lease, locked
-from gobpm_ray.runtime.ports import ArmRow, Claim, Commit, CommitResult, ParkedStart, SentCommit, TriggerRow
+from gobpm_ray.runtime.ports import Answer, ArmRow, Claim, Commit, CommitResult, ParkedStart, TriggerRow
 from gobpm_ray.runtime.sending import CarriedOut
 
 LASTING_PARTS = ("h", "s0")
@@ -167,7 +167,7 @@ class MemoryLeases(MemoryData):
         if instance.inbox:
             self._make_ready(instance, self._live())
 
-    def send_commit(self, commit: Commit) -> SentCommit:
+    def send_commit(self, commit: Commit) -> Answer[CommitResult]:
         return CarriedOut(self.commit, commit)
 
     def _answered_before(self, instance: Instance | None, commit: Commit) -> CommitResult | None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 BellName = Literal["message", "timer", "task", "ready", "supervisor"]
 """One bit each; rung by the scripts, popped by the one who sleeps on it."""
@@ -237,18 +237,14 @@ class CommitResult:
     """With `next`: how many more are ready. A hint, old when it is read."""
 
 
-class SentCommit(Protocol):
-    """A commit that was sent and whose answer is not read yet."""
-
-    def result(self) -> CommitResult:
-        """Waits for the answer; raises what `commit` raises. Once only."""
+A_co = TypeVar("A_co", covariant=True)
 
 
-class SentStarts(Protocol):
-    """Parked starts that were sent and whose answers are not read yet."""
+class Answer(Protocol[A_co]):
+    """Of a call that was sent and is not waited for."""
 
-    def result(self) -> list[Accepted | None]:
-        """Waits for the answers; raises what `start_parked` raises. Once only."""
+    def result(self) -> A_co:
+        """Waits for it; raises what the call raises that is waited for. Once only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,7 +450,7 @@ class Store(Protocol):
         is refused: the newest version is another one, the business time is more than a second away from the leg's,
         the process is unknown, the id is taken, or a limit is reached."""
 
-    def send_parked(self, starts: Sequence[ParkedStart]) -> SentStarts:
+    def send_parked(self, starts: Sequence[ParkedStart]) -> Answer[list[Accepted | None]]:
         """The same, not waited for. The calling thread's later calls are carried out after it."""
 
     def publish(self, delivery_id: str, kind: str, key: str, name: str, payload: bytes, ttl: int) -> Accepted:
@@ -476,7 +472,7 @@ class Store(Protocol):
         """Pending triggers of an instance that we lease, and the business time; LeaseLost."""
 
     def commit(self, commit: Commit) -> CommitResult: ...
-    def send_commit(self, commit: Commit) -> SentCommit:
+    def send_commit(self, commit: Commit) -> Answer[CommitResult]:
         """The same, not waited for. The calling thread's later calls are carried out after it."""
 
     def renew(self, instance_id: str, token: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class CarriedOut(Generic[R]):
-    """Implements `SentCommit` and `SentStarts` of `gobpm_ray.runtime.ports`: done at once, told when asked."""
+    """Implements `gobpm_ray.runtime.ports.Answer`: done at once, told when asked."""
 
     def __init__(self, carry_out: Callable[[A], R], what: A) -> None:
         self._answer: R | None = None

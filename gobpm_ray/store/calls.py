@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 import redis
 
@@ -25,3 +25,15 @@ def store_call(method: Callable[P, R]) -> Callable[P, R]:
             raise translate(error) from error
 
     return call
+
+
+class Later(Generic[R]):
+    """Implements `gobpm_ray.runtime.ports.Answer`: what is read from replies that will stand in the thread's
+    connection."""
+
+    def __init__(self, read: Callable[[], R]) -> None:
+        self._read = read
+
+    @store_call
+    def result(self) -> R:
+        return self._read()

@@ -7,7 +7,7 @@ It knows which script answers what. It refuses to know what a checkpoint holds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gobpm_ray.errors import (
@@ -16,30 +16,19 @@ from gobpm_ray.errors import (
     LeaseLost,
 )
 from gobpm_ray.runtime.ports import (
+    Answer,
     Claim,
     Commit,
     CommitResult,
-    SentCommit,
     TriggerRow,
 )
 from gobpm_ray.store import rows
-from gobpm_ray.store.calls import store_call
+from gobpm_ray.store.calls import Later, store_call
 from gobpm_ray.store.connection import ANSWER_TIMEOUT_S
-from gobpm_ray.store.scripts import Argument, Sent
+from gobpm_ray.store.scripts import Argument
 from gobpm_ray.store.task_calls import TaskCalls
 
 log = logging.getLogger("gobpm_ray.store")
-
-
-class _Sent:
-    """A commit whose answer stands, or will stand, in the thread's connection."""
-
-    def __init__(self, commit: Commit, sent: Sent, read: Callable[[Commit, Any], CommitResult]) -> None:
-        self._commit, self._sent, self._read = commit, sent, read
-
-    @store_call
-    def result(self) -> CommitResult:
-        return self._read(self._commit, self._sent.reply())
 
 
 class LeaseCalls(TaskCalls):
@@ -67,8 +56,9 @@ class LeaseCalls(TaskCalls):
         return self._committed(commit, self._run("commit", *self._commit_arguments(commit)))
 
     @store_call
-    def send_commit(self, commit: Commit) -> SentCommit:
-        return _Sent(commit, self._scripts.send("commit", *self._commit_arguments(commit)), self._committed)
+    def send_commit(self, commit: Commit) -> Answer[CommitResult]:
+        sent = self._scripts.send("commit", *self._commit_arguments(commit))
+        return Later(lambda: self._committed(commit, sent.reply()))
 
     def _commit_arguments(self, commit: Commit) -> Sequence[Argument]:
         settings = self.settings

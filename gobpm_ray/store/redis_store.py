@@ -20,6 +20,7 @@ from gobpm_ray.errors import (
 from gobpm_ray.runtime.limits import checked_payload, full
 from gobpm_ray.runtime.ports import (
     Accepted,
+    Answer,
     ArmRow,
     BellName,
     Definition,
@@ -29,32 +30,19 @@ from gobpm_ray.runtime.ports import (
     PendingRow,
     Quiet,
     Routed,
-    SentStarts,
     StartRow,
 )
 from gobpm_ray.settings import Settings
 from gobpm_ray.store import rows
-from gobpm_ray.store.calls import store_call
+from gobpm_ray.store.calls import Later, store_call
 from gobpm_ray.store.keys import Keys
 from gobpm_ray.store.reading_calls import ReadingCalls
-from gobpm_ray.store.scripts import Scripts, Sent
+from gobpm_ray.store.scripts import Scripts
 
 log = logging.getLogger("gobpm_ray.store")
 
 _FIRED = 20
 """Due timers in one call of the script: under half a millisecond of the store."""
-
-
-class _SentStarts:
-    """Starts whose answers stand, or will stand, in the thread's connection."""
-
-    def __init__(self, starts: Sequence[ParkedStart | None], sent: Sequence[Sent]) -> None:
-        self._starts, self._sent = starts, sent
-
-    @store_call
-    def result(self) -> list[Accepted | None]:
-        sent = iter(self._sent)
-        return [None if start is None else _born(start, next(sent).reply()) for start in self._starts]
 
 
 def _born(start: ParkedStart, reply: Any) -> Accepted | None:
@@ -128,12 +116,13 @@ class RedisStore(ReadingCalls):
         return self.send_parked(starts).result()
 
     @store_call
-    def send_parked(self, starts: Sequence[ParkedStart]) -> SentStarts:
+    def send_parked(self, starts: Sequence[ParkedStart]) -> Answer[list[Accepted | None]]:
         settings = self.settings
         fit = [start if len(start.payload) <= settings.max_payload else None for start in starts]
         limits = (settings.max_pending, settings.max_resident, settings.whole_parts, settings.claim_triggers)
         calls = [rows.birth_arguments(start, *limits, settings.max_call_depth) for start in fit if start is not None]
-        return _SentStarts(fit, self._scripts.send_many("birth", calls) if calls else [])
+        sent = iter(self._scripts.send_many("birth", calls) if calls else ())
+        return Later(lambda: [None if start is None else _born(start, next(sent).reply()) for start in fit])
 
     @store_call
     def publish(self, delivery_id: str, kind: str, key: str, name: str, payload: bytes, ttl: int) -> Accepted:

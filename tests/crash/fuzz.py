@@ -48,6 +48,7 @@ from tests.crash.broken import BREAKS, without
 from tests.crash.cases import deployment
 from tests.crash.checks import image, index_faults, ledger_faults
 from tests.crash.workload import STRICT, TOPICS, Client, Delivery, Ledger, Op, processes
+from tests.support.stage import Stage
 
 SETTINGS = Settings(
     engine_id="fuzz",
@@ -102,11 +103,6 @@ def be_actor(role: str, url: str, chance: random.Random, pauses: tuple[float, ..
     row = ActorRow(role, 1, "fuzz", spare=True)
     callables = Callables(lambda _topic: None, local=dict.fromkeys(TOPICS, effect))
     Life(row, Host(store, SETTINGS, Programs(store), callables, role), store, SETTINGS, Stage()).run()
-
-
-class Stage:
-    def show(self, instance_id: str) -> None:
-        """Nobody looks."""
 
 
 def be_client(role: str, url: str, folder: Path, chance: random.Random, pauses: tuple[float, ...]) -> None:

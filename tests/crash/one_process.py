@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from actors.life import Life
 from actors.registry import ActorRow
 from actors.supervisor import End, ResidencySupervisor
 from gobpm_ray.errors import InvalidPayload, UnknownProcess
@@ -23,7 +22,7 @@ from gobpm_ray.runtime.callables import Callables, EffectContext, Work
 from gobpm_ray.runtime.crashpoints import AFTER, BEFORE, SCRIPTS, reached
 from gobpm_ray.runtime.first_leg import FirstLegs
 from gobpm_ray.runtime.host import Host
-from gobpm_ray.runtime.ports import Commit, ParkedStart, Quiet, SentCommit, SentStarts, Store
+from gobpm_ray.runtime.ports import Accepted, Answer, Commit, CommitResult, ParkedStart, Quiet, Store
 from gobpm_ray.runtime.programs import Programs
 from gobpm_ray.runtime.sending import CarriedOut
 from gobpm_ray.settings import Settings
@@ -32,6 +31,7 @@ from holders.message import MessageHolder
 from holders.task import TaskHolder
 from holders.timer import TimerHolder
 from tests.crash import switch as switch
+from tests.support.stage import NoRay, QuietLife, Stage
 
 OTHERWISE_NAMED = {
     "set_clock": "clock",
@@ -67,10 +67,10 @@ class Wire:
         self._points = points
         self.severed = False
 
-    def send_commit(self, commit: Commit) -> SentCommit:
+    def send_commit(self, commit: Commit) -> Answer[CommitResult]:
         return CarriedOut(self.commit, commit)
 
-    def send_parked(self, starts: Sequence[ParkedStart]) -> SentStarts:
+    def send_parked(self, starts: Sequence[ParkedStart]) -> Answer[list[Accepted | None]]:
         return CarriedOut(self.start_parked, starts)
 
     def __getattr__(self, name: str) -> Any:
@@ -155,42 +155,20 @@ class Turn(threading.Event):
         return True
 
 
-class QuietLife(Life):
-    def _show_residents(self) -> None:
-        """Nobody looks."""
-
-
-class Stage:
-    def show(self, instance_id: str) -> None:
-        """Nobody looks."""
-
-
-class Ray:
+class Ray(NoRay):
     """`actors.supervisor.Actors`: actors are rows until their turn comes; a successor's Ray knows none of them."""
 
     cluster = "one-process"
 
     def __init__(self) -> None:
+        super().__init__()
         self.made: list[ActorRow] = []
-        self._ended: list[End] = []
-
-    def cores(self) -> int:
-        return 1
 
     def create(self, row: ActorRow) -> None:
         self.made.append(row)
 
     def adopt(self, row: ActorRow) -> bool:
         return False
-
-    def spare(self, name: str, kept: bool) -> None: ...
-    def stop(self, name: str, grace_ms: int) -> None: ...
-    def kill(self, name: str) -> None: ...
-    def pause(self, timeout_s: float) -> None: ...
-
-    def ended(self) -> list[End]:
-        ended, self._ended = self._ended, []
-        return ended
 
     def over(self, row: ActorRow, reason: str) -> None:
         self._ended.append(End(row.name, True, reason))

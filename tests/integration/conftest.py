@@ -5,8 +5,12 @@ Ray takes seconds to start, so it starts once. Every engine gets an unused id: t
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -14,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -149,3 +154,18 @@ def wait_until(condition: Callable[[], object], what: str, within_s: float = 15.
             pytest.fail(f"{what}: not within {within_s:g} s")
         time.sleep(0.02)
     return time.monotonic() - began
+
+
+def told_by(program: str, store_url: str, folder: Path, key: bytes, *, timeout_s: float) -> dict[str, Any]:
+    """What a program with a Ray cluster of its own found out: its last line."""
+    done = subprocess.run(
+        [sys.executable, "-m", program, store_url, str(folder), key.hex()],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        env={**os.environ, "RAY_AUTH_MODE": "disabled"},
+    )
+    assert done.returncode == 0, done.stderr[-3_000:] + done.stdout[-1_000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gobpm_ray.store.signing_key import signing_key
+from tests.integration.conftest import told_by
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -19,16 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 @pytest.fixture(scope="module")
 def told(home: Path, store_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("two")
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.two_nodes", store_url, str(folder), signing_key(home).hex()],
-        capture_output=True,
-        text=True,
-        timeout=115,
-        env={**os.environ, "RAY_AUTH_MODE": "disabled"},
-    )
-    assert done.returncode == 0, done.stderr[-3_000:] + done.stdout[-1_000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return told_by("tests.integration.two_nodes", store_url, folder, signing_key(home), timeout_s=115)
 
 
 def test_a_task_runs_where_the_resource_is_that_it_asks_for(told: dict[str, Any]) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gobpm_ray.store.signing_key import signing_key
+from tests.integration.conftest import told_by
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -19,16 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 @pytest.fixture(scope="module")
 def told(home: Path, store_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("scarce")
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.scarce_cluster", store_url, str(folder), signing_key(home).hex()],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        env={**os.environ, "RAY_AUTH_MODE": "disabled"},
-    )
-    assert done.returncode == 0, done.stderr[-3_000:] + done.stdout[-1_000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return told_by("tests.integration.scarce_cluster", store_url, folder, signing_key(home), timeout_s=180)
 
 
 def test_what_no_node_has_is_said_at_once_in_history_and_facts(told: dict[str, Any]) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from queue import Empty
 from typing import Any, cast
 
 from gobpm_ray.core.faults import SEALED
@@ -36,6 +35,7 @@ from holders.timer import TimerHolder
 from tests.crash.one_process import Crash, Wire
 from tests.machine.deploying import BEGIN, SETTINGS, Effects, Model
 from tests.machine.straight import Nobody
+from tests.support.stage import OneThread
 
 HOLDERS: tuple[type[Holder], ...] = (MessageHolder, TimerHolder, TaskHolder)
 IDLE = {
@@ -71,27 +71,13 @@ class Bed:
     """Whether the calls of the store must be told as crash points from outside."""
 
 
-class Awake:
+class Awake(OneThread):
     """The queue of a hosting that never sleeps: all its effects end within the call, and it releases at every wait."""
-
-    def __init__(self) -> None:
-        self._events: list[Event] = []
-
-    def put(self, event: Event) -> None:
-        self._events.append(event)
-
-    def empty(self) -> bool:
-        return not self._events
-
-    def get_nowait(self) -> Event:
-        if not self._events:
-            raise Empty
-        return self._events.pop(0)
 
     def get(self, timeout: float | None = None) -> Event:
         if not self._events:
             raise AssertionError("a host fell asleep over an instance that only waits")
-        return self._events.pop(0)
+        return self._events.popleft()
 
 
 class Released:

@@ -18,12 +18,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from queue import Empty
 from typing import Any, cast
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
-from actors.life import Life
 from actors.registry import ActorRow
 from actors.supervisor import End, ResidencySupervisor
 from gobpm_ray.checkpoint.rows import read_history_entry
@@ -32,7 +30,7 @@ from gobpm_ray.runtime.callables import Callables, EffectContext
 from gobpm_ray.runtime.first_leg import FirstLegs
 from gobpm_ray.runtime.host import Host
 from gobpm_ray.runtime.leasing import Bell, Event, Lost, Renewed, Watched
-from gobpm_ray.runtime.ports import BellName, Commit, ParkedStart, SentCommit, SentStarts, Store
+from gobpm_ray.runtime.ports import Accepted, Answer, BellName, Commit, CommitResult, ParkedStart, Store
 from gobpm_ray.runtime.programs import Programs
 from gobpm_ray.runtime.sending import CarriedOut
 from gobpm_ray.settings import Settings
@@ -42,6 +40,7 @@ from holders.task import TaskHolder
 from holders.timer import TimerHolder
 from tests.crash.checks import Image, image, index_faults, ledger_faults, verified
 from tests.crash.workload import STRICT, TOPICS, Client, Delivery, Ledger, Op
+from tests.support.stage import NoRay, OneThread, QuietLife, Stage
 
 SETTINGS = Settings(
     engine_id="sim",
@@ -55,7 +54,6 @@ SETTINGS = Settings(
 )
 BEGIN = 1_767_225_600_000
 LIVE_BEGIN = 1_800_000_000_000
-CORES = 1
 SYNC = ("wait_bell", "wait_instance_bell")
 
 
@@ -135,10 +133,10 @@ class Tap:
         self._process = process
         self._store = process.world.store
 
-    def send_commit(self, commit: Commit) -> SentCommit:
+    def send_commit(self, commit: Commit) -> Answer[CommitResult]:
         return CarriedOut(self.commit, commit)
 
-    def send_parked(self, starts: Sequence[ParkedStart]) -> SentStarts:
+    def send_parked(self, starts: Sequence[ParkedStart]) -> Answer[list[Accepted | None]]:
         return CarriedOut(self.start_parked, starts)
 
     def __getattr__(self, name: str) -> Any:
@@ -199,23 +197,12 @@ class Pause(threading.Event):
         return self.is_set()
 
 
-class Inbox:
+class Inbox(OneThread):
     """The queue of a hosting; who sleeps on it does the work of its renewer and its listener when it is looked at."""
 
     def __init__(self, host: SimulatedHost) -> None:
+        super().__init__()
         self._host = host
-        self._events: deque[Event] = deque()
-
-    def put(self, event: Event) -> None:
-        self._events.append(event)
-
-    def empty(self) -> bool:
-        return not self._events
-
-    def get_nowait(self) -> Event:
-        if not self._events:
-            raise Empty
-        return self._events.popleft()
 
     def get(self, timeout: float | None = None) -> Event:
         host = self._host
@@ -280,27 +267,14 @@ def process_effect(process: OsProcess) -> Callable[..., object]:
     return effect
 
 
-class SimulatedLife(Life):
-    def _show_residents(self) -> None:
-        """Nobody looks."""
-
-
-class Stage:
-    def show(self, instance_id: str) -> None:
-        """Nobody looks."""
-
-
-class Ray:
+class Ray(NoRay):
     """`actors.supervisor.Actors`: makes lives, knows who lives, reports deaths to whoever asks."""
 
     cluster = "simulated"
 
     def __init__(self, world: Simulation) -> None:
+        super().__init__()
         self._world = world
-        self._ended: list[End] = []
-
-    def cores(self) -> int:
-        return CORES
 
     def create(self, row: ActorRow) -> None:
         self._world.born(row)
@@ -308,18 +282,8 @@ class Ray:
     def adopt(self, row: ActorRow) -> bool:
         return any(process.name == row.name and process.alive for process in self._world.processes)
 
-    def spare(self, name: str, kept: bool) -> None: ...
-    def stop(self, name: str, grace_ms: int) -> None: ...
-    def kill(self, name: str) -> None: ...
-
-    def pause(self, timeout_s: float) -> None: ...
-
     def report(self, name: str, *, clean: bool) -> None:
         self._ended.append(End(name, clean, "" if clean else "killed"))
-
-    def ended(self) -> list[End]:
-        ended, self._ended = self._ended, []
-        return ended
 
 
 class Simulation:
@@ -397,7 +361,7 @@ class Simulation:
 
     def born(self, row: ActorRow) -> None:
         def body(process: OsProcess) -> None:
-            life = SimulatedLife(
+            life = QuietLife(
                 row,
                 SimulatedHost(process, row),
                 process.tap,

@@ -10,7 +10,7 @@ import pytest
 from gobpm_ray.errors import LeaseLost, StoreUnavailable
 from gobpm_ray.model.builder import ProcessBuilder
 from gobpm_ray.runtime.memory import MemoryStore
-from gobpm_ray.runtime.ports import Commit, CommitResult, SentCommit
+from gobpm_ray.runtime.ports import Answer, Commit, CommitResult
 from gobpm_ray.settings import Settings
 from tests.unit.runtime.desk import Desk
 
@@ -28,7 +28,7 @@ class Slow(MemoryStore):
         self.diary.append(f"commit {commit.instance_id}")
         return super().commit(commit)
 
-    def send_commit(self, commit: Commit) -> SentCommit:
+    def send_commit(self, commit: Commit) -> Answer[CommitResult]:
         self.diary.append(f"send {commit.instance_id}")
         return _Later(self, commit)
 

@@ -45,19 +45,26 @@ class RayTasks:
         except Exception as failure:
             raise RayUnavailable(f"Ray task '{name}' cannot be sent: {' '.join(str(failure).split())[:300]}") from None
 
+        untold = threading.Lock()
+
+        def tell(told: Told) -> None:
+            if untold.acquire(blocking=False):  # and never released: the first outcome is the only one
+                ended(told)
+
         def given_up(what: str) -> None:
-            ray_task.cancel(force=False)  # waiting, it never begins
             cause = (
                 f"no node of the cluster has what the task asks for: {what}; waited {self._patience_s:g} s "
                 "(resource_patience_ms). Add such a node or ask for less, then retry"
             )
-            ended(Told("unavailable", {}, cause=cause))
+            # First: what is cancelled tells so as well, from Ray's thread, and that reads like work that was lost.
+            tell(Told("unavailable", {}, cause=cause))
+            ray_task.cancel(force=False)  # waiting, it never begins
 
         forget = self._scarcity.watch(wanted(options), lacking, given_up)
 
         def over(told: Told | None, failure: BaseException | None) -> None:
             forget()
-            ended(_told(told, failure))
+            tell(_told(told, failure))
 
         ray_task.when_ended(over)
 
